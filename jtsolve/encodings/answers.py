@@ -1,4 +1,4 @@
-"""A strict reader of the answers of outside solvers: which pairs of variables are adjacent.
+"""A reader of the answers of outside solvers: which pairs of variables are adjacent.
 
 Every exported formula begins with the pairs (`encodings.family`), so the reader needs only n. It accepts
 
@@ -13,25 +13,20 @@ Only the pairs are read: tree, score and constraints are checked against the ins
 from __future__ import annotations
 
 import re
-from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from math import isfinite, nan
+from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.encodings.family import edge, tree_of_edges
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jtsolve.core.tree import JunctionTree
-
-_Entry: TypeAlias = tuple[int, str, str]
-"""A line number, a name and a value."""
 
 _NEAR = 1e-4
 """How far from 0 or 1 a floating-point solver may leave a binary variable."""
 
 _CBC = re.compile(r"(Optimal|Stopped on [a-z ]+)\b.*")
-_NAME = re.compile(r"(adjacent|family|before|ends|never)(_\d+)*")
+_PAIR = re.compile(r"\badjacent_(\d{1,9})_(\d{1,9})\s+(\S+)")
 
 _REMEDY = "give the solver's unchanged answer to a formula that 'jtsolve convert' made of this instance"
 
@@ -67,19 +62,19 @@ def read_answer(data: bytes, n: int, source: str) -> SolverAnswer:
 
 def _edges(lines: list[str], n: int, source: str) -> tuple[str, list[int]]:
     """Returns the kind of file, and 0 or 1 for each pair in the order of the variables."""
-    head, first = next(((at, line.strip()) for at, line in enumerate(lines) if line.strip()), (0, ""))
+    first = next((line.strip() for line in lines if line.strip()), "")
     if first == "Model status":
-        return "HiGHS", _named(_highs_columns(lines, source), n, source, zeros_left_out=False)
-    if first.startswith("solution status:"):  # the third word is the objective coefficient
-        return "SCIP", _named(_entries(lines, source, 0, {2, 3}), n, source, zeros_left_out=True)
+        end = next((at for at, line in enumerate(lines) if line.startswith("# Dual")), len(lines))
+        return "HiGHS", _named(lines[:end], n, source, zeros_left_out=False)
+    if first.startswith("solution status:"):
+        return "SCIP", _named(lines, n, source, zeros_left_out=True)
     if first.startswith(("Infeasible", "Integer infeasible", "Unbounded")):
         raise InputError(source, "", f"the solver has no solution: {first[:60]}", "let the solver find one")
     if _CBC.fullmatch(first):
-        entries = _entries(lines, source, head + 1, {4}, name=1)  # number, name, value, reduced cost
-        return "CBC", _named(entries, n, source, zeros_left_out=True)
+        return "CBC", _named(lines, n, source, zeros_left_out=True)
     if any(line[:2] in {"v ", "s ", "o ", "c ", "v", "c"} for line in lines):
         return "MaxSAT", _literals(lines, n, source)
-    return "names and values", _named(_entries(lines, source, 0, {2}), n, source, zeros_left_out=False)
+    return "names and values", _named(lines, n, source, zeros_left_out=False)
 
 
 def _literals(lines: list[str], n: int, source: str) -> list[int]:
@@ -118,72 +113,31 @@ def _literals(lines: list[str], n: int, source: str) -> list[int]:
     return [values[number] for number in range(1, count + 1)]
 
 
-def _highs_columns(lines: list[str], source: str) -> Iterable[_Entry]:
-    """Yields the columns of a solution file of HiGHS."""
-    head = next((at for at, line in enumerate(lines) if line.startswith("# Columns")), 0)
-    if not any(line == "Feasible" for line in lines[:head]):
-        raise InputError(source, "", "it has no feasible primal solution", "let the solver find one")
-    stated = lines[head].removeprefix("# Columns").strip()
-    count = int(stated) if re.fullmatch(r"\d{1,9}", stated) else 0
-    if not 0 < count < len(lines) - head:
-        raise InputError(source, f"line {head + 1}", "the stated number of columns is wrong", _REMEDY)
-    yield from _entries(lines[: head + 1 + count], source, head + 1, {2})
-
-
-def _entries(lines: list[str], source: str, first: int, words: set[int], name: int = 0) -> Iterable[_Entry]:
-    """Yields the entries of lines with a name and, in the next word, its value.
-
-    Args:
-        lines: of the file.
-        source: the name of the file in messages.
-        first: the position of the first line to read.
-        words: the permitted numbers of words.
-        name: the position of the name among them.
-    """
-    for at, line in enumerate(lines[first:], first + 1):
-        found = line.removeprefix("**").split()
-        if found and not line.lstrip().startswith(("#", "solution status:", "objective value:")):
-            if len(found) not in words:
-                raise InputError(source, f"line {at}", "it is not a name with a value", _REMEDY)
-            yield at, found[name], found[name + 1]
-
-
-def _named(entries: Iterable[_Entry], n: int, source: str, *, zeros_left_out: bool) -> list[int]:
-    """Returns the pairs of named values."""
+def _named(lines: list[str], n: int, source: str, *, zeros_left_out: bool) -> list[int]:
+    """Returns the pairs of named values; the values of other variables follow from these."""
     count = n * (n - 1) // 2
-    values: dict[str, int] = {}
-    for line, name, text in entries:
-        if not _NAME.fullmatch(name):
-            raise InputError(source, f"line {line}", f"'{name[:40]}' is not a variable of a formula", _REMEDY)
-        if name in values:
-            raise InputError(source, f"line {line}", f"{name} occurs twice", "keep one solution")
-        values[name] = _value(text, name, source, line)
-    names = {f"adjacent_{a}_{b}": edge(a, b) for b in range(n) for a in range(b)}
-    unknown = next((name for name in values if name.startswith("adjacent") and name not in names), None)
-    if unknown is not None:
-        raise InputError(source, "", f"{unknown}: the instance has only {n} variables", _REMEDY)
-    if not values or (not zeros_left_out and len(names.keys() & values.keys()) < count):
-        missing = next((name for name in names if name not in values), "the solution")
-        raise InputError(source, "", f"{missing} is missing", _REMEDY)
-    edges = [0] * count
-    for name, number in names.items():
-        edges[number - 1] = values.get(name, 0)
-    return edges
-
-
-def _value(text: str, name: str, source: str, line: int) -> int:
-    """Returns the rounded value; 0 or 1 for a pair."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not isfinite(value):
-        raise InputError(source, f"line {line}", f"'{text[:40]}' is not a number", _REMEDY)
-    if name.startswith("adjacent") and min(abs(value), abs(value - 1)) > _NEAR:
-        raise InputError(
-            source,
-            f"line {line}",
-            f"{name} is {text}, neither 0 nor 1",
-            "solve it as an integer program",
-        )
-    return round(value)
+    values: dict[int, int] = {}
+    for at, line in enumerate(lines, 1):
+        found = None if line.startswith("#") else _PAIR.search(line)
+        if found is None:
+            continue
+        name, place = f"adjacent_{found[1]}_{found[2]}", f"line {at}"
+        a, b = int(found[1]), int(found[2])
+        if not a < b < n:
+            raise InputError(source, place, f"{name}: the instance has only {n} variables", _REMEDY)
+        if edge(a, b) in values:
+            raise InputError(source, place, f"{name} occurs twice", "keep one solution")
+        try:
+            value = float(found[3])
+        except ValueError:
+            value = nan
+        if not isfinite(value):
+            raise InputError(source, place, f"'{found[3][:40]}' is not a number", _REMEDY)
+        if min(abs(value), abs(value - 1)) > _NEAR:
+            remedy = "solve it as an integer program"
+            raise InputError(source, place, f"{name} is {found[3]}, neither 0 nor 1", remedy)
+        values[edge(a, b)] = round(value)
+    if len(values) < count and not (zeros_left_out and any("family_" in line for line in lines)):
+        names = (f"adjacent_{a}_{b}" for b in range(n) for a in range(b) if edge(a, b) not in values)
+        raise InputError(source, "", f"{next(names)} is missing", _REMEDY)
+    return [values.get(number, 0) for number in range(1, count + 1)]

@@ -6,7 +6,8 @@
   MPS has no common way to maximise, so the negative is minimised.
 - A CP-SAT model, the protocol buffer CpModelProto of OR-Tools in text form; whole weights.
 
-The constant of the objective is in a comment, and in the offset of a CP-SAT model.
+The constant of the objective is in a comment, and in the offset of a CP-SAT model. All variables are binary,
+and no row has two different bounds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from jtsolve.core.problem import Problem
-    from jtsolve.encodings.formula import Formula
+    from jtsolve.encodings.formula import Formula, LinearRow
     from jtsolve.encodings.rounding import Unit
 
 _FINEST = 30
@@ -34,6 +35,7 @@ _LARGEST_SUM = (1 << 63) - 1
 """Limit of the weights: solvers add them in words of 64 bits."""
 _LINE = 200
 """Approximate characters of a line in LP files; readers have buffers of 500 and more."""
+_SENSES = {"E": "=", "G": ">=", "L": "<="}
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 """CP-SAT's values for no bound."""
 
@@ -107,20 +109,10 @@ def lp(formula: Formula, remarks: Sequence[str]) -> str:
         "Subject To",
     ]
     for at, row in enumerate(formula.linear_rows()):
+        sense, side = _side(row)
         terms = _terms(zip(row.variables, row.coefficients, strict=True), names)
-        if row.lower == row.upper:
-            lines += _wrapped(f" r{at}:", [*terms, f"= {row.lower}"])
-            continue
-        if row.lower is not None:
-            lines += _wrapped(f" r{at}:", [*terms, f">= {row.lower}"])
-        if row.upper is not None:
-            lines += _wrapped(f" r{at}{'u' if row.lower is not None else ''}:", [*terms, f"<= {row.upper}"])
-    wide = [(name, most) for name, most in zip(names, formula.largest, strict=True) if most != 1]
-    lines += ["Bounds", *(f" 0 <= {name} <= {most}" for name, most in wide)] if wide else []
-    lines += ["Generals", *(f" {name}" for name, _ in wide)] if wide else []
-    lines += ["Binaries"]
-    lines += [f" {name}" for name, most in zip(names, formula.largest, strict=True) if most == 1]
-    return _text([*lines, "End"])
+        lines += _wrapped(f" r{at}:", [*terms, f"{_SENSES[sense]} {side}"])
+    return _text([*lines, "Binaries", *(f" {name}" for name in names), "End"])
 
 
 def mps(formula: Formula, remarks: Sequence[str]) -> str:
@@ -129,15 +121,12 @@ def mps(formula: Formula, remarks: Sequence[str]) -> str:
     for column, weight in zip(columns, formula.weights.tolist(), strict=True):
         if weight:
             column.append(f"cost {-weight!r}")
-    rows, sides, ranges = [" N cost"], [], []
+    rows, sides = [" N cost"], []
     for at, row in enumerate(formula.linear_rows()):
-        kind = "E" if row.lower == row.upper else "G" if row.upper is None else "L"
-        rows.append(f" {kind} r{at}")
-        side = row.lower if kind == "G" else row.upper
+        sense, side = _side(row)
+        rows.append(f" {sense} r{at}")
         if side:
             sides.append(f" RHS r{at} {side}")
-        if kind == "L" and row.lower is not None and row.upper is not None:
-            ranges.append(f" RNG r{at} {row.upper - row.lower}")
         for number, coefficient in zip(row.variables, row.coefficients, strict=True):
             columns[number - 1].append(f"r{at} {coefficient}")
     lines = [
@@ -156,9 +145,8 @@ def mps(formula: Formula, remarks: Sequence[str]) -> str:
         " MARKER 'MARKER' 'INTEND'",
         "RHS",
         *sides,
-        *(["RANGES", *ranges] if ranges else []),
         "BOUNDS",
-        *(f" UP BND {name} {most}" for name, most in zip(formula.names, formula.largest, strict=True)),
+        *(f" UP BND {name} 1" for name in formula.names),
         "ENDATA",
     ]
     return _text(lines)
@@ -178,10 +166,7 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     weights = unit.whole(formula.weights)
     _require_64_bits(weights, unit)
     lines = [f"# {remark}" for remark in remarks]
-    lines += [
-        f'variables {{ name: "{name}" domain: [0, {most}] }}'
-        for name, most in zip(formula.names, formula.largest, strict=True)
-    ]
+    lines += [f'variables {{ name: "{name}" domain: [0, 1] }}' for name in formula.names]
     for clause in formula.clauses:
         literals = (
             literal - 1 if literal > 0 else literal for literal in clause
@@ -205,6 +190,13 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
         f"offset: {-formula.constant / unit.nats(1)!r} scaling_factor: {-unit.nats(1)!r} }}"
     )
     return _text(lines)
+
+
+def _side(row: LinearRow) -> tuple[str, int]:
+    """Returns whether a row is an equation, E, or a bound, G or L, and its right-hand side."""
+    if row.upper is None:
+        return "G", row.lower or 0
+    return "E" if row.lower == row.upper else "L", row.upper
 
 
 def _require_64_bits(weights: Iterable[int], unit: Unit) -> None:
