@@ -236,26 +236,6 @@ class Registry(MutableMapping[str, T]):
             changed[key] = kind.with_options(value, texts)
         return self._built(base, changed)
 
-    def changes(self, value: T, base: T | type[T] | None = None) -> dict[str, str]:
-        """Returns the options of a value that differ from those of another, as texts by key.
-
-        Args:
-            value: its options are described.
-            base: a value or a class of the same type; None for the registered value of the same name.
-        """
-        base = self._found(_name_of(value)) if base is None else base
-        changes: dict[str, str] = {}
-        for key, kind in self._types.of(value).items():
-            new, old = getattr(value, key), value_of(base, key)
-            if new == old:
-                continue
-            registry = self._types.registry_in(kind)
-            if registry is not None and is_dataclass(new) and type(new) is type(old):
-                changes |= {f"{key}.{name}": text for name, text in registry.changes(new, old).items()}
-            else:
-                changes[key] = self._shown(new, kind)
-        return changes
-
     def files_of(self, value: T) -> Iterator[tuple[str, str, str]]:
         """Yields the files that options of a value, or of one within, name to write.
 
@@ -271,19 +251,18 @@ class Registry(MutableMapping[str, T]):
                     yield from inside.files_of(part)
 
     def text_of(self, value: T) -> str:
-        """Returns the text that describes a value: its name, and the options that differ from the registered.
+        """Returns the text of a value: its name, and the options that differ from the registered ones.
 
-        Raises:
-            ChoiceError: no text describes it, since a part of it is not registered.
+        A part that is not registered has its name only.
         """
-        options = self.changes(value)
-        main = options.pop(_main_of(value), None)
-        items = [] if main is None else [f"{_main_of(value)}={main}" if "=" in main else main]
-        items += [f"{key}={text}" for key, text in options.items()]
-        text = f"{_name_of(value)}:{','.join(items)}" if items else _name_of(value)
-        if self.parse(text) != value:
-            raise ChoiceError(f"no text describes the {self.kind} {value!r}; give the value in Python")
-        return text
+        name = _name_of(value)
+        base = self._found(name) if name in self else value
+        options = [
+            f"{key}={self._shown(getattr(value, key), kind)}"
+            for key, kind in self._types.of(value).items()
+            if getattr(value, key) != value_of(base, key)
+        ]
+        return f"{name}({','.join(options)})" if options else name
 
     def describe(self, choice: str | T) -> Explained:
         """Returns the name of a value, and its options; the registered value if its name is given.
@@ -408,10 +387,7 @@ class Registry(MutableMapping[str, T]):
         registry = self._types.registry_in(kind)
         if registry is None or not is_dataclass(value):
             return str(getattr(value, "name", value))
-        name = _name_of(value)
-        changes = registry.changes(value) if name in registry else {}
-        options = ",".join(f"{key}={text}" for key, text in changes.items())
-        return f"{name}({options})" if options else name
+        return str(registry.text_of(value))
 
 
 def _name_of(base: object) -> str:

@@ -91,16 +91,9 @@ def fitted(
         except StoppedError:
             raise KeyboardInterrupt from None
     return Fitted(
-        replace(model, provenance=MappingProxyType({**model.provenance, "method": _text(kind)})), table
+        replace(model, provenance=MappingProxyType({**model.provenance, "method": MODELS.text_of(kind)})),
+        table,
     )
-
-
-def _text(kind: ModelKind) -> str:
-    """Returns the text that describes a kind of model; its `repr` if a part of it has no name."""
-    try:
-        return MODELS.text_of(kind)
-    except ChoiceError:
-        return repr(kind)
 
 
 def default_score(kind: ModelKind, structure: NamedTree | None) -> str:
