@@ -22,9 +22,8 @@ from problems import (
 from readers import tabulate
 
 from jtsolve.backends.brute import Brute, meets_constraints
-from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.forward.backend import Forward, chordal_neighbours
 from jtsolve.backends.forward.pairs import gaining_pairs
-from jtsolve.backends.support.required_edges import chordal_neighbours
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits

@@ -15,17 +15,23 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from jtsolve.core.graph import UndirectedGraph
 
 
-def triangulated(arities: Sequence[int], scopes: Sequence[VarSet]) -> JunctionTree:
+def triangulated(
+    arities: Sequence[int], scopes: Iterable[VarSet], permits: Callable[[VarSet], bool] = bool
+) -> JunctionTree:
     """Returns the junction tree of the min-fill triangulation, in which each scope lies within a clique.
 
     Args:
         arities: number of states of each variable, for breaking ties.
         scopes: sets of variables.
+        permits: returns whether a vertex may be eliminated together with its neighbours, given all of them.
+
+    Raises:
+        ValueError: no vertex left may be eliminated; in another order it might have been possible.
 
     >>> square = [0b0011, 0b0110, 0b1100, 0b1001]
     >>> triangulated([2, 2, 2, 2], square).treewidth
@@ -46,7 +52,10 @@ def triangulated(arities: Sequence[int], scopes: Sequence[VarSet]) -> JunctionTr
     costs = {v: cost(v) for v in range(len(arities))}
     families: list[tuple[int, VarSet]] = []
     while costs:
-        v = min(costs, key=costs.__getitem__)
+        permitted = (v for v in costs if permits(neighbours[v] | 1 << v))
+        v = min(permitted, key=costs.__getitem__, default=-1)
+        if v < 0:
+            raise ValueError("no permitted elimination order was found")
         del costs[v]
         around = neighbours[v]
         families.append((v, around))

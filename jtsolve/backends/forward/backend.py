@@ -38,7 +38,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backends.forward.pairs import CandidateEdge, Exchange, gaining_pairs
 from jtsolve.backends.support.remembered import KnownScores, remembered
-from jtsolve.backends.support.required_edges import chordal_neighbours
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
@@ -46,7 +45,8 @@ from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, connects, key_of, members
+from jtsolve.core.triangulation import triangulated
+from jtsolve.core.varset import VarSet, connects, is_subset, key_of, members, neighbours_of, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -100,6 +100,32 @@ class Forward:
         if tree is None or (first is not None and first.score(problem.scores) > tree.score(problem.scores)):
             tree = first
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
+
+
+def chordal_neighbours(problem: Problem) -> list[VarSet] | None:
+    """Returns the neighbours of each vertex in a chordal graph that contains the required edges.
+
+    Min-fill makes no clique too large and joins no forbidden pair. None if it finds no such graph; there may
+    be one.
+    """
+    edges, forbidden = problem.constraints.required_edges, problem.constraints.forbidden_edges
+    joined = sorted({v for edge in edges for v in members(edge)})
+    place = {v: i for i, v in enumerate(joined)}
+
+    def permits(clique: VarSet) -> bool:
+        whole = renumbered(clique, joined)
+        return whole.bit_count() <= problem.max_clique_size and not any(
+            is_subset(edge, whole) for edge in forbidden
+        )
+
+    found: tuple[tuple[int, int], ...] = ()
+    if joined:
+        try:
+            scopes = (renumbered(edge, place) for edge in edges)
+            found = triangulated([2] * len(joined), scopes, permits).graph_edges
+        except ValueError:
+            return None
+    return neighbours_of(problem.n, ((joined[u], joined[v]) for u, v in found))
 
 
 def _is_plain(problem: Problem) -> bool:
