@@ -23,7 +23,7 @@ from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.search.moves import MOVES, MoveProposals, join, relocate, replace, split
-from jtsolve.backends.search.scores import CachedScores
+from jtsolve.backends.search.scores import NoisyScores
 from jtsolve.backends.support.mutable_tree import Change, MutableTree
 from jtsolve.backends.support.starts import KnownTree
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
@@ -55,7 +55,7 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
     n: int, width: int, moves: int
 ) -> None:
     scores, random = gaussian(n, n, width), repeatable(n)
-    known = CachedScores(scores, random)
+    known = NoisyScores(scores, random)
     by = MoveProposals(random, width, known.partners(3) if n != 9 else [])
     tree = MutableTree(edgeless(n))
     before, made = tree.frozen(), Counter[str]()
@@ -150,14 +150,14 @@ def test_a_holder_is_found_after_the_known_one_is_removed() -> None:
 def test_scores_that_are_forgotten_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jtsolve.backends.search.scores.CACHED_SCORES", 3)
     scores = gaussian(0, 6, 3)
-    known = CachedScores(scores, repeatable(0))
+    known = NoisyScores(scores, repeatable(0))
     for masks in ([0b11, 0b101, 0b111], [0b1011, 0b110], [0b11]):
         known.fetch(masks)
         assert known.gain(masks, []) == pytest.approx(sum(scores.score(mask) for mask in masks))
 
 
 def test_noise_is_the_same_for_a_set_until_it_is_drawn_again() -> None:
-    known = CachedScores(gaussian(0, 4, 3), repeatable(0))
+    known = NoisyScores(gaussian(0, 4, 3), repeatable(0))
     assert known.noise([0b11], []) == 0
     known.perturb(2.0)
     first = known.noise([0b11], [])
@@ -170,8 +170,8 @@ def test_noise_is_the_same_for_a_set_until_it_is_drawn_again() -> None:
 
 def test_partners_are_ranked_by_the_gain_of_their_edge() -> None:
     table = dict.fromkeys((1, 2, 4), 0.0) | {0b011: 1.0, 0b101: 2.0, 0b110: -1.0}
-    assert CachedScores(SparseScores(3, table), repeatable(0)).partners(5) == [[2, 1], [0, 2], [0, 1]]
-    without = CachedScores(SparseScores(3, {0b001: 0.0, 0b011: 1.0}), repeatable(0))
+    assert NoisyScores(SparseScores(3, table), repeatable(0)).partners(5) == [[2, 1], [0, 2], [0, 1]]
+    without = NoisyScores(SparseScores(3, {0b001: 0.0, 0b011: 1.0}), repeatable(0))
     assert without.partners(1) == [[1], [0], [0]]
 
 
@@ -293,7 +293,7 @@ def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object) -> None:
         pytest.fail("the pairs were scored")
 
-    monkeypatch.setattr(CachedScores, "partners", refuse)
+    monkeypatch.setattr(NoisyScores, "partners", refuse)
     problem = named(Chain())
     outcome = search(start=(Nothing(),), steps=20000).solve(problem, Limits(), Recording())
     assert outcome.tree is not None

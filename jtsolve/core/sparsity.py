@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.tree import JunctionTree, adjacency
-from jtsolve.core.varset import VarSet, is_subset, members, varset
+from jtsolve.core.varset import VarSet, is_subset, members, neighbours_of, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,18 +119,17 @@ def sparser(problem: Problem, tree: JunctionTree) -> JunctionTree:
     while found is not None:
         tree = found
         removed = (
-            _without(tree, at, pair)
-            for at, pair in _removable(problem, tree)
-            if (change := gain(tree.cliques[at], pair)) == 0 or (change > 0 and pair & constant)
+            JunctionTree.from_neighbours(neighbours_of(tree.n, map(members, tree.edge_sets - {pair})))
+            for clique, pair in _removable(problem, tree)
+            if (change := gain(clique, pair)) == 0 or (change > 0 and pair & constant)
         )
         found = next(filter(problem.permits, removed), None)
     return tree
 
 
-def _removable(problem: Problem, tree: JunctionTree) -> Iterator[tuple[int, VarSet]]:
-    """Yields the edges that only one clique holds, with its position; those with the most states first."""
-    states = [variable.states for variable in problem.variables]
-    arities = [len(s) if isinstance(s, tuple) else s or 2 for s in states]
+def _removable(problem: Problem, tree: JunctionTree) -> Iterator[tuple[VarSet, VarSet]]:
+    """Yields each clique and edge that only it holds; those with the most states first."""
+    arities = [variable.arity or 2 for variable in problem.variables]
     near = adjacency(len(tree.cliques), tree.edges)
     edges = []
     for at, clique in enumerate(tree.cliques):
@@ -141,22 +140,4 @@ def _removable(problem: Problem, tree: JunctionTree) -> Iterator[tuple[int, VarS
             if not any(is_subset(pair, separator) for separator in shared):
                 edges.append((-(arities[a] - 1) * (arities[b] - 1), at, pair))
     edges.sort()
-    return ((at, pair) for _, at, pair in edges)
-
-
-def _without(tree: JunctionTree, at: int, pair: VarSet) -> JunctionTree:
-    """Returns the tree without an edge that only the clique at this position holds."""
-    clique = tree.cliques[at]
-    low = varset([next(members(pair))])
-    nodes = list(tree.cliques)
-    nodes[at] = clique ^ low
-    nodes.append(clique ^ pair ^ low)
-    last = len(nodes) - 1
-    edges = [(at, last)]
-    for i, j in tree.edges:
-        other = j if i == at else i
-        if at in (i, j) and not is_subset(tree.cliques[other] & clique, nodes[at]):
-            edges.append((last, other))
-        else:
-            edges.append((i, j))
-    return JunctionTree.from_nodes(tree.n, nodes, edges)
+    return ((tree.cliques[at], pair) for _, at, pair in edges)

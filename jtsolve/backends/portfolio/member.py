@@ -12,7 +12,6 @@ import mmap
 import pickle
 import threading
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -77,12 +76,11 @@ def unpack(packed: bytes) -> Problem:
 class _MemberReport:
     """The report of a member: passes trees and bounds to the parent."""
 
-    def __init__(self, connection: Connection, problem: Problem, limits: Limits, best: Path) -> None:
-        self._connection, self._problem, self._limits = connection, problem, limits
+    def __init__(self, connection: Connection, limits: Limits, best: Path) -> None:
+        self._connection, self._limits = connection, limits
         self._requested: Stop | None = None  # by the parent
         self._file, self._read = best, (0, 0)  # the version that was read last
         self._best: JunctionTree | None = None
-        self._score = -inf
         self._lock = threading.Lock()
 
     @property
@@ -97,20 +95,11 @@ class _MemberReport:
             version = status.st_ino, status.st_mtime_ns  # clocks of file systems are coarse
             if version != self._read:
                 self._read = version
-                self._keep_best(pickle.loads(self._file.read_bytes()))  # noqa: S301 - from our parent
+                self._best = pickle.loads(self._file.read_bytes())  # noqa: S301 - from our parent
         return self._best
-
-    def _keep_best(self, tree: JunctionTree) -> None:
-        """Keeps a tree if it is the best one known here."""
-        score = tree.score(self._problem.scores)
-        with self._lock:
-            if score > self._score:
-                self._best, self._score = tree, score
 
     def __call__(self, **news: Unpack[News]) -> bool:
         tree, bound = news.get("tree"), news.get("bound")
-        if tree is not None:
-            self._keep_best(tree)
         if tree is not None or bound is not None:  # a member's progress is not that of the whole
             self.send("news", {"tree": tree, "bound": bound})
         return self.stop is None
@@ -137,7 +126,7 @@ def main(connection: Connection) -> None:
         connection.send(("failed", _picklable(error)))
         return
     limits = Limits(assignment.time, assignment.memory, assignment.threads, assignment.seed)
-    report = _MemberReport(connection, problem, limits, Path(assignment.best))
+    report = _MemberReport(connection, limits, Path(assignment.best))
     threading.Thread(target=report.await_stop, daemon=True).start()
     guarded = problem.guarded(report)
     try:

@@ -33,7 +33,7 @@ from random import Random
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.search.moves import MOVES, Move, MoveProposals
-from jtsolve.backends.search.scores import BYTES_PER_SCORE, CACHED_SCORES, CachedScores
+from jtsolve.backends.search.scores import BYTES_PER_SCORE, CACHED_SCORES, NoisyScores
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.report import NewIncumbents
@@ -144,7 +144,7 @@ class _MoveSearch:
         self.options, self.problem, self.report = options, problem, report
         self.tolerance = least_gain(problem, start)
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
-        self.scores = CachedScores(problem.scores, self.random)
+        self.scores = NoisyScores(problem.scores, self.random)
         partners = self.scores.partners(_TUNING.partners) if problem.n <= _TUNING.most_paired else []
         self.proposals = MoveProposals(self.random, problem.max_clique_size, partners)
         self.good_clique = remembered(problem.permits_clique, problem.n)
@@ -155,7 +155,7 @@ class _MoveSearch:
         self.best = self.tree.copy()
         self.incumbents = NewIncumbents(report)
         # Makes the noise relative to the scale of the scores.
-        self.unit = abs(self.value - self.scores.empty_graph) / problem.n
+        self.unit = abs(self.value - sum(self.scores.own)) / problem.n
         self.key = key_of(problem.n)
         # From the keys of removed cliques to the last sample in which a move may not restore them.
         self.tabu: dict[int | bytes, int] = {}

@@ -21,28 +21,21 @@ BYTES_PER_SCORE = 150
 """Memory of a score in a dictionary: two numbers and the entry, measured up to a few hundred variables."""
 
 
-class CachedScores:
+class NoisyScores(KnownScores):
     """Cached scores, with noise; the cache is cleared when it is full."""
 
     def __init__(self, scores: LocalScores, random: Random) -> None:
-        self._scores, self._random = scores, random
-        self._known = KnownScores(scores, CACHED_SCORES)
+        super().__init__(scores, CACHED_SCORES)
+        self._random = random
         self._noise: dict[int | bytes, float] = {}
         self.deviation = 0.0
 
-    @property
-    def empty_graph(self) -> float:
-        """The score of the graph without edges, in nats."""
-        return sum(self._known.own)
-
     def partners(self, most: int) -> list[list[int]]:
         """Returns, for each v, the u with the largest gains s(uv) − s(u) − s(v), in decreasing order."""
-        n = self._scores.n
+        n, own = len(self.own), np.array(self.own)
         u, v = np.triu_indices(n, 1)
-        own = np.array(self._known.own)
-        pairs = self._scores.batch(np.column_stack([u, v]))
         gains = np.full((n, n), -inf)
-        gains[u, v] = gains[v, u] = pairs - own[u] - own[v]
+        gains[u, v] = gains[v, u] = self.scores.batch(np.column_stack([u, v])) - own[u] - own[v]
         ranked: list[list[int]] = np.argsort(-gains, axis=1, kind="stable")[:, : min(most, n - 1)].tolist()
         return ranked
 
@@ -51,13 +44,9 @@ class CachedScores:
         self.deviation = deviation
         self._noise = {}
 
-    def fetch(self, masks: Sequence[VarSet]) -> None:
-        """Computes the scores that are not cached, in one batch per size."""
-        self._known.fetch(masks)
-
     def gain(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
         """Returns Σ s(A) over `plus` minus Σ s(A) over `minus`, in nats; all have been fetched."""
-        known, key = self._known.values, self._known.key
+        known, key = self.values, self.key
         total = 0.0
         for mask in plus:
             total += known[key(mask)]
@@ -74,7 +63,7 @@ class CachedScores:
     def _noise_of(self, mask: VarSet) -> float:
         if mask & (mask - 1) == 0:
             return 0.0  # singletons and ∅ contribute the same to all trees
-        key = self._known.key(mask)
+        key = self.key(mask)
         if key not in self._noise:
             self._noise[key] = self._random.gauss(0.0, self.deviation)
         return self._noise[key]

@@ -29,13 +29,14 @@ class KnownScores:
         most: the number of scores above which all are forgotten; None for no limit.
 
     Attributes:
+        scores: those cached.
         own: the scores of the single variables, in nats.
         key: from sets to keys of `values`.
         values: in nats, by key.
     """
 
     def __init__(self, scores: LocalScores, most: int | None = None) -> None:
-        self._scores, self._most = scores, most
+        self.scores, self._most = scores, most
         self.own: list[float] = own_scores(scores).tolist()
         self.key = key_of(scores.n)
         self.values: dict[int | bytes, float] = {self.key(0): 0.0}
@@ -51,7 +52,7 @@ class KnownScores:
                 by_size.setdefault(mask.bit_count(), {})[key] = mask
         for missing in by_size.values():
             rows = np.array([list(members(mask)) for mask in missing.values()], dtype=np.intp)
-            scores = self._scores.batch(rows).tolist()
+            scores = self.scores.batch(rows).tolist()
             for (key, mask), score in zip(missing.items(), scores, strict=True):
                 self.values[key] = score if score > -inf else sum(self.own[v] for v in members(mask))
 
