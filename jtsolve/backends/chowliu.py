@@ -29,7 +29,6 @@ from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import SparseScores
 from jtsolve.core.sparsity import arities_of, ties_of
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members, neighbours_of
@@ -169,7 +168,6 @@ class _PairGains:
         free: shape (n,), the states of the variables less one, which break ties; 0 if unknown.
         required: the required neighbours of each variable.
         absent: the forbidden neighbours of each variable.
-        sparse: the pairs of a sparse table by variable, so that rows skip absent ones; None for other scores.
     """
 
     problem: Problem
@@ -177,7 +175,6 @@ class _PairGains:
     free: NDArray[np.int64]
     required: dict[int, list[int]]
     absent: dict[int, list[int]]
-    sparse: dict[int, list[tuple[int, float]]] | None
 
     @classmethod
     def of(cls, problem: Problem) -> _PairGains | None:
@@ -191,35 +188,19 @@ class _PairGains:
         if limits.required_edges and not _is_forest(problem.n, limits.required_edges):
             return None
         forbidden = {edge for edge in limits.forbidden_cliques if edge.bit_count() == _PAIR}
-        sparse: dict[int, list[tuple[int, float]]] | None = None
-        if isinstance(problem.scores, SparseScores):
-            sparse = {}
-            for mask, score in problem.scores.table.items():
-                if mask.bit_count() == _PAIR:
-                    u, v = members(mask)
-                    sparse.setdefault(u, []).append((v, score))
-                    sparse.setdefault(v, []).append((u, score))
         return cls(
             problem,
             _singles(problem),
             np.array(arities_of(problem) or [1] * problem.n) - 1,
             _adjacency(limits.required_edges),
             _adjacency(limits.forbidden_edges | forbidden),
-            sparse,
         )
 
     def row(self, v: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
         """Returns g(v,u) for every u in `others`, which is increasing; the same shape."""
         if self.problem.max_clique_size < _PAIR:
             return np.full(others.size, -inf)
-        if self.sparse is None:
-            ends = np.column_stack((np.minimum(others, v), np.maximum(others, v)))
-            scores = self.problem.scores.batch(ends)
-        else:
-            scores = np.full(self.problem.n, -inf)
-            for u, score in self.sparse.get(v, ()):
-                scores[u] = score
-            scores = scores[others]
+        scores = self.problem.scores.batch(np.column_stack((np.minimum(others, v), np.maximum(others, v))))
         gains = _gains(scores, self.singles[v], self.singles[others])
         if v in self.absent:
             gains[np.isin(others, self.absent[v])] = -inf

@@ -268,7 +268,8 @@ class HyperedgeGraphs:
 
         An infinite strength is that of a required edge, which no threshold removes.
         """
-        return (self.strengths <= min(threshold, np.finfo(float).max)).sum(axis=1)
+        found: NDArray[np.int64] = (self.strengths <= min(threshold, np.finfo(float).max)).sum(axis=1)
+        return found
 
     def test(self, s: int, labels: NDArray[np.int64], threshold: float) -> bool:
         """Tests the sets of 3 to q that cross components given S, and adds the strong ones as hyper-edges.

@@ -68,18 +68,18 @@ class ConsistentTrees:
         while True:
             strengths = np.unique(self.graphs.strengths[self.permitted])
             thresholds = [least, *strengths[(strengths > least) & (strengths < inf)].tolist()]
-            root = self._root_at(thresholds[-1])
-            if root is None:
-                return
-            # Invariant: there is a tree at the last threshold; `low` of the first have none.
+            # Invariant: no tree at the threshold before `low`, and one at `high`, unless it is the last.
             low, high = 0, len(thresholds) - 1
             while low < high:
                 middle = (low + high) // 2
-                root = self._root_at(thresholds[middle])
-                low, high = (middle + 1, high) if root is None else (low, middle)
+                if self._root_at(thresholds[middle]) is None:
+                    low = middle + 1
+                else:
+                    high = middle
             least = thresholds[high]
             root = self._root_at(least)
-            assert root is not None, "by the invariant"
+            if root is None:
+                return
             # Only for the separators in use: larger sets given all separators would need too many scores.
             tree, used = self._tree(root)
             yield tree, False
