@@ -46,7 +46,6 @@ from jtsolve.models.directed import to_network
 from jtsolve.models.files.interop import to_pgmpy, to_pyagrum
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.marginals import marginals
-from jtsolve.models.inference.sampling import sample
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.network import from_network
 from jtsolve.models.relevance import relevant_posterior
@@ -188,8 +187,7 @@ def samples(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Returns the result for samples of ALARM."""
     model = from_network(read_network(arguments.data / "networks" / "alarm.bif.gz"))
     rows = arguments.rows * 10
-    sample(model, 10)
-    clock, processor = measured(lambda: sample(model, rows, 1), arguments.repeat)
+    clock, processor = measured(lambda: model.sample(rows, 1), arguments.repeat)
     return [line("samples", "jtsolve", f"{rows} rows × {model.n}", (clock, processor), rows)]
 
 

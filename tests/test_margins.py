@@ -12,8 +12,8 @@ import pytest
 
 import jtsolve as jt
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.answers import Normals
 from jtsolve.models.mixed import MixedTreeModel
-from jtsolve.models.protocol import Normals
 from jtsolve.tables.margins import Margin
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_margins_follow_the_score() -> None:
     real = {name: data[name] for name in ("wage", "spare", "mark")}
     for score in ("cg", "gaussian-bic", "bge"):
         model = jt.fit(real, treewidth=1, backend="dp", score=score)
-        assert all(column.margin is None for column in model.model.columns)  # type: ignore[union-attr]
+        assert all(column.margin is None for column in model.model.columns)
         assert model.precision().shape == (3, 3)
     assert fitted().parameters > MixedTreeModel(raw.columns, fitted().cliques).parameters
     logs = [np.asarray(m.loglik(data)) for m in (jt.fit(data, treewidth=1, backend="dp"), jt.Model(raw))]

@@ -41,7 +41,7 @@ from jtsolve.models.files.opening import write_model
 from jtsolve.models.files.pace import to_pace
 from jtsolve.models.files.uai import read_uai, to_uai
 from jtsolve.models.framed import Model
-from jtsolve.models.inference.marginals import marginal, marginals
+from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import from_network
 from jtsolve.models.triangulation import Factor, calibrated
@@ -528,7 +528,7 @@ def test_queries_agree_with_pyagrum_on_larger_models(seed: int) -> None:
     joint = engine.jointPosterior(set(pair))
     order = [list(reversed(joint.names)).index(name) for name in pair]
     expected = np.transpose(np.array(joint.tolist()), order)
-    np.testing.assert_allclose(marginal(found.model, pair), expected, atol=1e-9)
+    np.testing.assert_allclose(found.model.marginal(pair), expected, atol=1e-9)
 
 
 # UAI

@@ -12,16 +12,14 @@ from hypothesis import given, settings
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
-from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.inference.evidence import likelihoods
 from jtsolve.models.inference.information import across_separators, entropy
 from jtsolve.models.inference.likelihood import forest_rows, log_likelihood
-from jtsolve.models.inference.marginals import marginal, marginals
-from jtsolve.models.inference.sampling import sample
-from jtsolve.models.kernels.rows import partial_rows
+from jtsolve.models.inference.marginals import marginals
+from jtsolve.models.inference.mixed import log_densities
 from jtsolve.models.messages import families, propagate
 from jtsolve.models.model import JunctionTreeModel
 
@@ -72,7 +70,7 @@ def test_marginals_given_evidence_agree_with_brute_force(seed: int) -> None:
     random = repeatable(seed)
     for size in range(1, min(4, model.n) + 1):
         kept = tuple(random.sample(range(model.n), size))
-        found = marginal(given_evidence.model, [model.names[v] for v in kept])
+        found = given_evidence.model.marginal([model.names[v] for v in kept])
         np.testing.assert_allclose(found, summed(posterior, kept), atol=1e-12, rtol=1e-12)
 
 
@@ -98,7 +96,7 @@ def test_entropy_divergence_and_best_configurations_agree_with_brute_force(seed:
 def test_queries_agree_with_brute_force_where_there_are_ties_and_zeros(model: JunctionTreeModel) -> None:
     joint = brute(model)
     for pair in combinations(range(model.n), min(2, model.n)):
-        found = marginal(model, [model.names[v] for v in pair])
+        found = model.marginal([model.names[v] for v in pair])
         np.testing.assert_allclose(found, summed(joint, pair), atol=1e-12)
     ranked = np.sort(joint.ravel())[::-1]
     best = model.explain({}, 3).best
@@ -135,7 +133,7 @@ def test_the_information_across_a_separator_agrees_with_brute_force(seed: int) -
 @pytest.mark.parametrize("seed", range(12))
 def test_samples_have_the_frequencies_of_the_model(seed: int) -> None:
     model = random_model(seed)
-    rows = sample(model, 40_000, seed)
+    rows = model.sample(40_000, seed)
     joint = brute(model)
     counts = np.bincount(np.ravel_multi_index(tuple(rows), joint.shape), minlength=joint.size)
     assert (counts[joint.ravel() == 0] == 0).all()
@@ -146,16 +144,16 @@ def test_samples_have_the_frequencies_of_the_model(seed: int) -> None:
 
 def test_a_seed_repeats_the_samples_and_evidence_holds_in_all_of_them() -> None:
     model = random_model(5)
-    assert (sample(model, 50_000, 3) == sample(model, 50_000, 3)).all()
-    assert (sample(model, 50, 3) != sample(model, 50, 4)).any()
+    assert (model.sample(50_000, 3) == model.sample(50_000, 3)).all()
+    assert (model.sample(50, 3) != model.sample(50, 4)).any()
     state = model.columns[0].states[0]
     posterior = model.condition({model.names[0]: state}).model
-    assert (sample(posterior, 500)[0] == 0).all()
-    assert sample(model, 0).shape == (model.n, 0)
+    assert (posterior.sample(500)[0] == 0).all()
+    assert model.sample(0).shape == (model.n, 0)
     with pytest.raises(ChoiceError, match="0 or more"):
-        sample(model, -1)
+        model.sample(-1)
     with pytest.raises(LimitError, match="fewer rows"):
-        sample(model, 10**15)
+        model.sample(10**15)
 
 
 def test_evidence_that_is_impossible_together_is_distinguished_from_evidence_impossible_alone() -> None:
@@ -192,11 +190,11 @@ def test_no_evidence_changes_nothing() -> None:
 def test_a_marginal_that_is_too_large_is_refused_with_its_size() -> None:
     model = chain(60)
     with pytest.raises(LimitError, match=r"1\.15e\+18 cells"):
-        marginal(model, model.names)
+        model.marginal(model.names)
     with pytest.raises(InputError, match="named twice"):
-        marginal(model, ["V0", "V0"])
+        model.marginal(["V0", "V0"])
     with pytest.raises(InputError, match="there are none"):
-        marginal(model, [])
+        model.marginal([])
 
 
 def test_the_ends_of_a_chain_have_the_product_of_its_transitions() -> None:
@@ -204,7 +202,7 @@ def test_the_ends_of_a_chain_have_the_product_of_its_transitions() -> None:
     product = np.diag(model.tables[0].sum(axis=1))
     for table in model.tables:
         product = product @ (table / table.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(marginal(model, ["V0", "V39"]), product, atol=1e-15)
+    np.testing.assert_allclose(model.marginal(["V0", "V39"]), product, atol=1e-15)
 
 
 def test_a_star_of_a_thousand_small_likelihoods_does_not_underflow() -> None:
@@ -244,8 +242,7 @@ def test_matrix_products_give_the_rows_of_forests_as_messages_one_by_one(seed: i
         joint.flat[0] += 1e-3
     model = projected(joint / joint.sum(), random_tree(len(arities), 1, random))
     codes = np.array([generator.integers(-1, arity, 50) for arity in arities], dtype=np.int32)
-    expected = np.zeros(50)
-    partial_rows(codes, model.families, model.layout.shape, expected)
+    expected = log_densities(model.cliques, np.where(codes < 0, np.nan, codes))
     assert log_likelihood(model, codes) == pytest.approx(expected)
     found = forest_rows(model, codes)
     known = ~np.isnan(found)
@@ -254,12 +251,12 @@ def test_matrix_products_give_the_rows_of_forests_as_messages_one_by_one(seed: i
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_messages_in_numpy_and_in_kernels_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_by_levels_and_by_cliques_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(seed, 6)
     evidence, _ = evidence_of(model, seed)
     found = []
-    for numpy in (True, False):
-        monkeypatch.setattr(LazyKernels, "prefer_numpy", lambda _kernels, _seconds, numpy=numpy: numpy)
+    for fine in (True, False):
+        monkeypatch.setattr("jtsolve.models.messages._is_fine", lambda _layout, fine=fine: fine)
         logs, disagreement = families(model.values, model.layout)
         assert disagreement < 1e-12
         for v, weight in likelihoods(model.columns, evidence).items():
@@ -284,3 +281,11 @@ def test_messages_too_far_apart_for_numbers_are_added_in_logarithms() -> None:
     row = np.repeat([-1, 0, 1], [1, leaves // 2, leaves // 2])[:, None]
     assert np.isnan(forest_rows(model, row)).all()
     assert log_likelihood(model, row)[0] == pytest.approx(leaves / 2 * (log(0.999) + log(0.001)))
+
+
+@pytest.mark.parametrize("seed", [3, 6])  # of treewidth 2, with zeros
+def test_rows_with_gaps_in_numpy_and_in_the_kernel_agree(seed: int) -> None:
+    model, generator = random_model(seed, 6), np.random.default_rng(seed)
+    codes = np.array([generator.integers(-1, column.arity, 200) for column in model.columns])
+    many = np.tile(codes, 200)
+    assert log_likelihood(model, many)[:200] == pytest.approx(log_likelihood(model, codes))

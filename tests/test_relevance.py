@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.protocol import Evidence
+    from jtsolve.models.answers import Evidence
     from jtsolve.networks.network import Network
 
 

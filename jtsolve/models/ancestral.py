@@ -15,16 +15,14 @@ import numpy as np
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import InputError
 from jtsolve.models.inference import likelihood as of_likelihood
-from jtsolve.models.inference import sampling as of_sampling
-from jtsolve.models.layout import require_room
-from jtsolve.models.protocol import require_draws
+from jtsolve.models.layout import require_draws
 from jtsolve.models.relevance import Entered
 from jtsolve.networks.sample import configurations, sample_codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.models.protocol import Evidence
+    from jtsolve.models.answers import Evidence
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
 
@@ -45,14 +43,13 @@ def sample(network: Network, evidence: Evidence, rows: int, seed: int = 0) -> Co
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the rows, or the tables of the ancestors of the evidence, do not fit in memory.
     """
-    require_draws(rows, seed)
-    require_room(len(network.nodes) * rows, f"{rows} rows", "fewer rows, in several files", 4)
+    require_draws(rows, seed, len(network.nodes))
     known: dict[int, Codes] = {}
     if evidence:
         entered = Entered.of(network, evidence)
         part = entered.part(entered.observed, None)
         part.require(None)
-        codes = of_sampling.sample(part.compiled().model, rows, seed)
+        codes = part.compiled().model.sample(rows, seed)
         known = dict(zip(members(part.variables), codes, strict=True))
     # With evidence, the seed has been used already.
     return sample_codes(network, rows, np.random.default_rng([seed, 1] if evidence else seed), known)

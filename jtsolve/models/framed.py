@@ -15,10 +15,10 @@ from jtsolve.core.formats import EVIDENCE
 from jtsolve.core.machine import memory_bytes
 from jtsolve.errors import ChoiceError, InputError, public
 from jtsolve.listing import cell_as_text
+from jtsolve.models.answers import unused
 from jtsolve.models.columns import position, states_by_name
 from jtsolve.models.files.opening import exported, open_model, write_model
 from jtsolve.models.mixed import MixedTreeModel
-from jtsolve.models.protocol import unused
 from jtsolve.tables.frames import FrameStyle, is_listing, is_path
 from jtsolve.tables.options import Habits
 from jtsolve.tables.raw import GAP
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
+    from jtsolve.models.answers import Explanation, Posterior
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.files.interop import MbiTree
     from jtsolve.models.goodness import Goodness
-    from jtsolve.models.protocol import Distribution, Explanation, Posterior
+    from jtsolve.models.protocol import Distribution
     from jtsolve.tables.frames import Frame
 
     Given = Mapping[str, Any] | str | Path

@@ -3,53 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from operator import or_
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from jtsolve.core.machine import free_memory
-from jtsolve.core.tree import adjacency
-from jtsolve.core.varset import VarSet, is_subset, members
-from jtsolve.errors import LimitError
+from jtsolve.core.tree import JunctionTree, adjacency
+from jtsolve.core.varset import VarSet, is_subset, members, renumbered
+from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
 
 BYTES_PER_CELL = 40
 """Working memory for each cell: probability, logarithm, a copy with evidence, and temporaries."""
 
 
-class LayoutArrays(NamedTuple):
-    """The layout of m cliques of at most d members as arrays of int64, for kernels.
+class CellGroups(NamedTuple):
+    """The cells of a clique for each separator, grouped by the cells of the separator.
 
     Attributes:
-        parent: (m,), of each clique; -1 at the root, which is clique 0.
-        offset: (m + 1,), start of each table.
-        size: (m,), number of members.
-        member: (m, d), the variables, increasing.
-        arity: (m, d), their numbers of states.
-        stride: (m, d), their strides in the clique's table.
-        separator: (m + 1,), start of the table of each separator to the parent.
-        own: (m, d), strides of the members in the separator's table; 0 outside it.
-        above: (m, d), strides of the parent's members in the separator's table.
+        cells: positions in the array of all tables, shape (cells of these cliques,).
+        sizes: of the groups, shape (cells of all separators,).
+        starts: in `cells`, of each separator, shape (m + 1,).
+        firsts: in `sizes`, of each separator, shape (m + 1,).
     """
 
-    parent: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    size: NDArray[np.int64]
-    member: NDArray[np.int64]
-    arity: NDArray[np.int64]
-    stride: NDArray[np.int64]
-    separator: NDArray[np.int64]
-    own: NDArray[np.int64]
-    above: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+
+    def between(self, a: int, b: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns cells and sizes of the separators from a to b - 1, of shapes as above."""
+        return self.cells[self.starts[a] : self.starts[b]], self.sizes[self.firsts[a] : self.firsts[b]]
 
 
 class Projection(NamedTuple):
@@ -87,9 +82,23 @@ class Layout:
     home: tuple[int, ...]
 
     @cached_property
-    def shape(self) -> LayoutArrays:
-        """The same as arrays."""
-        return _shape(self)
+    def inward(self) -> CellGroups:
+        """The cells of each clique, grouped by the separator to its parent."""
+        return _groups(self, range(len(self.cliques)))
+
+    @cached_property
+    def outward(self) -> CellGroups:
+        """The cells of the parent of each clique, grouped by their separator; the root is its own parent."""
+        return _groups(self, (0, *self.parent[1:]))
+
+    @cached_property
+    def levels(self) -> list[tuple[int, int]]:
+        """The cliques at each distance from the root, as the first place and that after the last."""
+        depth = [0] * len(self.cliques)
+        for place, above in enumerate(self.parent[1:], 1):
+            depth[place] = depth[above] + 1
+        ends = np.searchsorted(depth, np.arange(depth[-1] + 2)).tolist()
+        return list(pairwise(ends))
 
     @cached_property
     def own(self) -> tuple[Projection, ...]:
@@ -146,8 +155,11 @@ class CliqueTables(Protocol):
         layout: of `values` and `families`.
         values: the marginals of the cliques.
         families: ln P(C) - ln P(S), S the separator to the parent, for every cell of `values`.
+        cliques: of the same distribution as a mixed model.
     """
 
+    @property
+    def cliques(self) -> tuple[Any, ...]: ...  # noqa: D102
     @property
     def columns(self) -> tuple[Column, ...]: ...  # noqa: D102
     @property
@@ -198,6 +210,24 @@ def require_room(
         )
 
 
+def require_draws(rows: int, seed: int, variables: int, bytes_per_cell: int = 4) -> None:
+    """Checks the number of rows to draw, and the seed.
+
+    Args:
+        rows: their number.
+        seed: of the draws.
+        variables: of a row.
+        bytes_per_cell: of the rows.
+
+    Raises:
+        ChoiceError: a number is negative.
+        LimitError: the rows do not fit in memory.
+    """
+    if rows < 0 or seed < 0:
+        raise ChoiceError(f"{rows} rows with the seed {seed} cannot be drawn; give numbers of 0 or more")
+    require_room(variables * rows, f"{rows} rows", "fewer rows, in several files", bytes_per_cell)
+
+
 @lru_cache(maxsize=64)
 def table_layout(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     """Returns the layout of a tree's tables, rooted at the first clique.
@@ -238,6 +268,16 @@ def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
                 order.append(j)
                 parent.append(place)
     return order, parent
+
+
+def subtree(tree: JunctionTree, cliques: Sequence[int]) -> tuple[list[int], JunctionTree]:
+    """Returns the variables of some cliques, which are connected in the tree, and their junction tree."""
+    number = {c: k for k, c in enumerate(cliques)}
+    inside = list(members(reduce(or_, (tree.cliques[c] for c in cliques))))
+    place = {v: k for k, v in enumerate(inside)}
+    nodes = tuple(renumbered(tree.cliques[c], place) for c in cliques)
+    edges = tuple((number[a], number[b]) for a, b in tree.edges if a in number and b in number)
+    return inside, JunctionTree(len(inside), nodes, edges)
 
 
 def host_cliques(scopes: Sequence[VarSet], cliques: Sequence[VarSet]) -> list[int]:
@@ -281,35 +321,14 @@ def _projection(clique: tuple[int, ...], separator: tuple[int, ...], arities: tu
     return Projection(axes, tuple(arities[v] if v in separator else 1 for v in clique))
 
 
-def _shape(layout: Layout) -> LayoutArrays:
-    """Returns a layout as arrays."""
-    arities, parent, cliques = layout.arities, layout.parent, layout.cliques
-    count, widest = len(cliques), max(map(len, cliques))
-    member = np.full((count, widest), -1, dtype=np.int64)
-    arity, stride, own, above = (np.zeros((count, widest), dtype=np.int64) for _ in range(4))
-    separator = np.zeros(count + 1, dtype=np.int64)
-    for place, (clique, inner) in enumerate(zip(cliques, layout.separators, strict=True)):
-        steps = strides(inner, arities)
-        separator[place + 1] = separator[place] + prod(arities[v] for v in inner)
-        cells = 1
-        for k in reversed(range(len(clique))):
-            v = clique[k]
-            member[place, k], arity[place, k], stride[place, k] = v, arities[v], cells
-            own[place, k] = steps.get(v, 0)
-            cells *= arities[v]
-        if parent[place] >= 0:
-            for k, v in enumerate(cliques[parent[place]]):
-                above[place, k] = steps.get(v, 0)
-    sizes = np.array([len(clique) for clique in cliques], dtype=np.int64)
-    parents = np.array(parent, dtype=np.int64)
-    return LayoutArrays(parents, layout.offset, sizes, member, arity, stride, separator, own, above)
-
-
-def strides(variables: tuple[int, ...], arities: tuple[int, ...]) -> dict[int, int]:
-    """Returns the stride of each variable in a table; the last one varies fastest."""
-    steps: dict[int, int] = {}
-    cells = 1
-    for v in reversed(variables):
-        steps[v] = cells
-        cells *= arities[v]
-    return steps
+def _groups(layout: Layout, places: Sequence[int]) -> CellGroups:
+    """Returns the cells of cliques grouped by the separators, one clique for each separator."""
+    found, sizes = [], []
+    for place, inner in zip(places, layout.separators, strict=True):
+        clique, (first, last) = layout.cliques[place], layout.offset[place : place + 2]
+        axes = [*map(clique.index, inner), *(k for k, v in enumerate(clique) if v not in inner)]
+        found.append(np.arange(first, last).reshape(layout.dims(place)).transpose(axes).ravel())
+        groups = prod(layout.arities[v] for v in inner)
+        sizes.append(np.full(groups, (last - first) // groups))
+    starts, firsts = (np.cumsum([0, *map(len, each)]) for each in (found, sizes))
+    return CellGroups(np.concatenate(found), np.concatenate(sizes), starts, firsts)

@@ -13,18 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.lazy_kernels import LazyKernels
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.models.layout import Layout
+    from jtsolve.models.layout import CellGroups, Layout
 
-_KERNELS = LazyKernels("jtsolve.models.kernels.messages")
-_SECONDS_PER_CLIQUE = 2.5e-5
-"""Overhead of numpy for each clique; measured on an Intel Xeon (Sapphire Rapids)."""
 _SMALL = 1 << 10
-"""Average number of cells of a clique above which numpy is as fast."""
+"""Average number of cells of a clique below which all cliques at a distance from the root are processed at a
+time; above, one clique after the other is as fast, and needs no positions of cells."""
 
 _LEAST = -np.finfo(np.float64).max
 """A logarithm below all others but -inf."""
@@ -52,10 +48,15 @@ def families(values: NDArray[np.float64], layout: Layout) -> tuple[NDArray[np.fl
         separator S to the parent is summed from C; and its largest difference from the same table summed from
         the parent.
     """
-    if _compiled(layout):
-        from jtsolve.models.kernels import messages
-
-        return messages.families(values, layout.shape)  # type: ignore[no-any-return]
+    if _is_fine(layout):
+        cells, sizes = layout.inward.between(0, len(layout.cliques))
+        sums, others = (_sums(values, one) for one in (layout.inward, layout.outward))
+        shares, whole = values[cells], np.repeat(sums, sizes)
+        np.divide(shares, whole, out=shares, where=whole > 0)  # 0 / 0 is 0
+        logs = np.empty_like(values)
+        with np.errstate(divide="ignore"):
+            logs[cells] = np.log(shares)
+        return logs, float(np.abs(sums - others)[1:].max(initial=0.0))
     shares = values.copy()
     largest = 0.0
     for place, separator in enumerate(separator_sums(values, layout)):
@@ -75,10 +76,8 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
     `values` has shape (cells,). Each table sums to 1 up to rounding. Returns -inf, with undefined values, if
     the product of the factors is 0 everywhere.
     """
-    if _compiled(layout):
-        from jtsolve.models.kernels import messages
-
-        return float(messages.propagate(values, layout.shape))
+    if _is_fine(layout):
+        return _propagate_by_levels(values, layout)
     tables = [layout.table(values, place) for place in range(len(layout.cliques))]
     up: list[NDArray[np.float64]] = [np.empty(0)] * len(tables)
     total = 0.0
@@ -101,10 +100,48 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
     return total
 
 
-def _compiled(layout: Layout) -> bool:
-    """Returns whether to use the compiled kernels: for many small cliques, once they save time."""
+def _is_fine(layout: Layout) -> bool:
+    """Returns whether there are many small cliques at the same distance from the root."""
     count = len(layout.cliques)
-    return layout.cells <= _SMALL * count and not _KERNELS.prefer_numpy(_SECONDS_PER_CLIQUE * count)
+    return layout.cells <= _SMALL * count and 2 * len(layout.levels) <= count
+
+
+def _propagate_by_levels(values: NDArray[np.float64], layout: Layout) -> float:
+    """See `propagate`: the same messages, those of a level at a time."""
+    up, total = np.empty(layout.inward.sizes.size), 0.0
+    for a, b in reversed(layout.levels):
+        firsts, offset = layout.inward.firsts[a : b + 1], layout.offset[a : b + 1]
+        message = _log_sums(values, layout.inward, a, b)
+        largest = np.maximum.reduceat(message, firsts[:-1] - firsts[0])
+        if largest.min() == -np.inf:
+            return -np.inf
+        total += float(largest.sum())
+        message -= np.repeat(largest, np.diff(firsts))
+        values[offset[0] : offset[-1]] -= np.repeat(largest, np.diff(offset))
+        up[firsts[0] : firsts[-1]] = message
+        if a:
+            cells, sizes = layout.outward.between(a, b)
+            np.add.at(values, cells, np.repeat(message, sizes))
+    for a, b in layout.levels[1:]:
+        down, firsts = _log_sums(values, layout.outward, a, b), layout.inward.firsts
+        np.subtract(down, up[firsts[a] : firsts[b]], out=down, where=down > -np.inf)
+        cells, sizes = layout.inward.between(a, b)
+        values[cells] += np.repeat(down, sizes)
+    return total
+
+
+def _sums(values: NDArray[np.float64], groups: CellGroups) -> NDArray[np.float64]:
+    """Returns the sum of each group of cells."""
+    return np.add.reduceat(values[groups.cells], np.cumsum(groups.sizes) - groups.sizes)
+
+
+def _log_sums(values: NDArray[np.float64], groups: CellGroups, a: int, b: int) -> NDArray[np.float64]:
+    """Returns ln Σ exp of the cells in each group of some separators."""
+    cells, sizes = groups.between(a, b)
+    logs, starts = values[cells], np.cumsum(sizes) - sizes
+    largest = np.maximum(np.maximum.reduceat(logs, starts), _LEAST)
+    sums = np.add.reduceat(np.exp(logs - np.repeat(largest, sizes)), starts)
+    return np.asarray(np.log(sums) + largest)
 
 
 def log_sum(logs: NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import log, pi
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.answers import Conditioned, Configuration, Description, Explanation, Normals, Posterior
 from jtsolve.models.columns import Column, RealColumn, inner_knots, position
 from jtsolve.models.documents import base64_of, column_document
 from jtsolve.models.inference.evidence import state_likelihoods
@@ -36,16 +37,9 @@ from jtsolve.models.inference.mixed import (
     maximised,
     moments,
 )
-from jtsolve.models.inference.prediction import joint_table, predicted
-from jtsolve.models.protocol import (
-    Conditioned,
-    Configuration,
-    Description,
-    Explanation,
-    Normals,
-    Posterior,
-    require_draws,
-)
+from jtsolve.models.inference.prediction import joint_table
+from jtsolve.models.layout import require_draws
+from jtsolve.models.protocol import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,15 +48,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.protocol import Evidence, Groups
+    from jtsolve.models.answers import Evidence, Groups
     from jtsolve.tables.margins import Margin
 
 _MOST_CELLS = 1 << 20
 """Largest number of cells of a joint distribution of discrete variables."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MixedTreeModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class MixedTreeModel(Distribution):
     """A conditional Gaussian distribution of the rows of a table of states and real numbers.
 
     Args:
@@ -82,7 +76,6 @@ class MixedTreeModel:
     cliques: tuple[MixedClique, ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     tree: JunctionTree = field(init=False, repr=False)
-    is_continuous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < self.n or not all(self.names):
@@ -104,16 +97,6 @@ class MixedTreeModel:
         from jtsolve.draw.html import as_html
 
         return as_html([repr(self)], self.tree, self.names)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables."""
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def n(self) -> int:
-        """The number of variables."""
-        return len(self.columns)
 
     @property
     def parameters(self) -> int:
@@ -380,7 +363,7 @@ class MixedTreeModel:
         self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})
     ) -> NDArray[np.float64]:
         """Returns independent rows given evidence, shape (variables, rows); see `protocol.Distribution`."""
-        require_draws(rows, seed)
+        require_draws(rows, seed, self.n, 8)
         known, likelihoods = self._row(evidence)
         row = self._scored(known)
         _, kept = self._collected(row, likelihoods)
@@ -393,7 +376,7 @@ class MixedTreeModel:
     def predict(self, rows: NDArray[np.float64], v: int) -> NDArray[np.float64]:
         """Returns the most probable state, or the mean, of v given the rest; see `protocol.Distribution`."""
         if self.columns[v].states is not None:
-            return predicted(self, rows, v)
+            return super().predict(rows, v)
         scores = self._scored(self._checked(rows))
         scores[v] = np.nan
         found = np.full(rows.shape[1], np.nan)
@@ -428,11 +411,6 @@ class MixedTreeModel:
             f"{what} is for discrete models, and this one has real variables; cut them into ranges, and use "
             "a score of discrete variables"
         )
-
-    def network(self, what: str, root: int = 0) -> NoReturn:
-        """Refuses; see `junction_tree`."""
-        del root
-        self.junction_tree(what)
 
     def structure(self, what: str) -> JunctionTree:
         """Returns the junction tree."""

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import InputError
+from jtsolve.models.answers import Conditioned, Description
 from jtsolve.models.columns import inner_knots
 from jtsolve.models.documents import column_document
-from jtsolve.models.inference.prediction import averaged, predicted
+from jtsolve.models.inference.prediction import averaged
+from jtsolve.models.layout import require_draws
 from jtsolve.models.messages import log_sum
-from jtsolve.models.protocol import Conditioned, Description, require_draws
+from jtsolve.models.protocol import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import NoReturn
 
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
+    from jtsolve.models.answers import Evidence, Groups, Posterior
     from jtsolve.models.mixed import MixedTreeModel
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Evidence, Groups, Posterior
     from jtsolve.tables.table import DataTable
 
     Component = JunctionTreeModel | MixedTreeModel
@@ -39,8 +40,8 @@ _TOLERANCE = 1e-9
 """Largest distance of the sum of the weights from 1, as in `model.TOLERANCE`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Mixture:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(Distribution):
     """A mixture of junction trees over the same columns.
 
     Args:
@@ -78,24 +79,14 @@ class Mixture:
         return f"Mixture({self.n} variables, {len(self.components)} components, {self.parameters} parameters)"
 
     @property
-    def is_continuous(self) -> bool:
-        """Whether there are real variables."""
-        return self.components[0].is_continuous
+    def kind(self) -> str:
+        """What it is, in refusals."""
+        return f"a mixture: a sum of {len(self.components)} trees has no junction tree"
 
     @property
     def columns(self) -> tuple[Any, ...]:
         """The columns of every component."""
         return self.components[0].columns
-
-    @property
-    def n(self) -> int:
-        """The number of variables."""
-        return self.components[0].n
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables."""
-        return self.components[0].names
 
     @property
     def parameters(self) -> int:
@@ -170,16 +161,9 @@ class Mixture:
         )
         return averaged(weights, [answer for _, answer in known], total)
 
-    def explain(
-        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-    ) -> NoReturn:
-        """Refuses: a maximum of a sum does not decompose."""
-        del evidence, k, memory, run
-        raise self._undrawable("the most probable explanation")
-
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Any:
         """Returns independent rows, shape (variables, rows); see `protocol.Distribution`."""
-        require_draws(rows, seed)
+        require_draws(rows, seed, self.n)
         weights, known, _ = self._given(lambda one: one.condition(evidence))
         generator = np.random.default_rng(seed)
         which = generator.choice(len(weights), size=rows, p=weights)
@@ -194,7 +178,7 @@ class Mixture:
     def predict(self, rows: Any, v: int) -> Any:
         """Returns the most probable state, or the mean, of v given the rest; see `protocol.Distribution`."""
         if self.columns[v].states is not None:
-            return predicted(self, rows, v)
+            return super().predict(rows, v)
         rest = np.array(rows, dtype=np.float64)
         rest[v] = np.nan
         logs = self.log_joint(rest)
@@ -202,32 +186,6 @@ class Mixture:
             shares = np.exp(logs - log_sum(logs))
         means = np.array([component.predict(rows, v) for component in self.components])
         return np.where(shares > 0, shares * means, shares).sum(axis=0)
-
-    def complete(self, rows: Any) -> NoReturn:
-        """Refuses: a maximum of a sum does not decompose."""
-        del rows
-        raise self._undrawable("the completion of rows")
-
-    def entropy(self) -> NoReturn:
-        """Refuses: the logarithm of a sum does not decompose."""
-        raise self._undrawable("the entropy")
-
-    def junction_tree(self, what: str) -> NoReturn:
-        """Refuses: the components have different trees."""
-        raise self._undrawable(what)
-
-    def network(self, what: str, root: int = 0) -> NoReturn:
-        """Refuses; see `junction_tree`."""
-        del root
-        self.junction_tree(what)
-
-    structure = junction_tree
-
-    def _undrawable(self, what: str) -> ChoiceError:
-        return ChoiceError(
-            f"{what} is for models of one junction tree, and this one is a mixture: a sum of "
-            f"{len(self.components)} trees has no junction tree; fit one tree"
-        )
 
     def describe(self) -> Description:
         """Returns the weights, and the description of each component."""

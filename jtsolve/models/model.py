@@ -8,28 +8,35 @@ Reference: S. L. Lauritzen, Graphical Models, 1996, section 4.4 (decomposable mo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.core.run import Run
+from jtsolve.core.tree import JunctionTree, adjacency
+from jtsolve.core.varset import varset
+from jtsolve.models.answers import Conditioned, Description, Explanation
 from jtsolve.models.documents import column_document, parts_document
 from jtsolve.models.inference.evidence import with_evidence
-from jtsolve.models.inference.marginals import MOST_CELLS, marginal, marginals
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, group_posteriors, predicted
-from jtsolve.models.layout import Layout, require_room, table_layout
+from jtsolve.models.inference.likelihood import gaps_of, log_likelihood
+from jtsolve.models.inference.marginals import MOST_CELLS, marginals, targets_of
+from jtsolve.models.inference.mixed import MixedClique, maximised
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, joint_table
+from jtsolve.models.layout import Layout, host_cliques, require_draws, require_room, subtree, table_layout
 from jtsolve.models.messages import families
-from jtsolve.models.protocol import Conditioned, Description, Explanation
+from jtsolve.models.protocol import Distribution
+from jtsolve.networks.sample import sample_codes
+from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.answers import Evidence
     from jtsolve.models.columns import Column
-    from jtsolve.models.protocol import Evidence, Groups, Posterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes, DataTable
 
@@ -38,8 +45,8 @@ TOLERANCE = 1e-9
 rounding error of 10^7 summands, well below that of files with few digits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class JunctionTreeModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class JunctionTreeModel(Distribution):
     """A distribution of the rows of a table of discrete variables.
 
     Args:
@@ -69,7 +76,6 @@ class JunctionTreeModel:
     layout: Layout = field(init=False, repr=False)
     values: NDArray[np.float64] = field(init=False, repr=False)
     families: NDArray[np.float64] = field(init=False, repr=False)
-    is_continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -104,16 +110,6 @@ class JunctionTreeModel:
         return as_html([repr(self)], self.tree, self.names)
 
     @property
-    def n(self) -> int:
-        """The number of variables."""
-        return len(self.columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables."""
-        return tuple(column.name for column in self.columns)
-
-    @property
     def parameters(self) -> int:
         """The number of free parameters: Σ_C (cells - 1) - Σ_S (cells - 1)."""
         return self.layout.cells - self.layout.separator_cells
@@ -123,10 +119,21 @@ class JunctionTreeModel:
         """The number of cells of all tables."""
         return self.layout.cells
 
+    @cached_property
+    def cliques(self) -> tuple[MixedClique, ...]:
+        """The cliques of the same distribution as a mixed model."""
+        layout, found = self.layout, []
+        for i, clique in enumerate(layout.cliques):
+            axes = layout.separator_first(i)
+            weights = np.exp(np.transpose(layout.table(self.families, i), axes)).ravel()
+            members, none = tuple(clique[k] for k in axes), np.zeros((weights.size, 0))
+            shared, dims = len(layout.separators[i]), tuple(layout.arities[v] for v in members)
+            place = (members, (), shared, 0, layout.parent[i], dims)
+            found.append(MixedClique(*place, weights, none, none[:, :, None], none[:, :, None]))
+        return tuple(found)
+
     def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
         """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
-        from jtsolve.models.inference.likelihood import log_likelihood
-
         return log_likelihood(self, rows)
 
     def condition(self, evidence: Evidence) -> Conditioned[JunctionTreeModel]:
@@ -154,14 +161,33 @@ class JunctionTreeModel:
         return marginals(self)
 
     def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
-        """Returns the joint marginal of variables, shape (states, …); see `inference.marginals.marginal`."""
-        return marginal(self, names, most_cells=most_cells)
+        """Returns the joint marginal of variables, shape (states, …), axes in the given order.
 
-    def posterior(
-        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> Posterior:
-        """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
-        return group_posteriors(self, groups, evidence, memory=memory, run=run)
+        It is computed on the smallest subtree whose cliques contain the variables.
+
+        Args:
+            names: distinct variables, at least one.
+            most_cells: the largest number of cells allowed.
+
+        Raises:
+            InputError: a variable is unknown or named twice.
+            LimitError: the table would be larger; raised before any work.
+        """
+        query = varset(targets_of(names, self.columns))
+        cliques, near = self.tree.cliques, adjacency(len(self.tree.cliques), self.tree.edges)
+        left = [set(own) for own in near]
+        leaves = [i for i, own in enumerate(left) if len(own) == 1]
+        for i in leaves:  # the list grows during the iteration
+            if len(left[i]) == 1 and not cliques[i] & query & ~cliques[min(left[i])]:
+                j = left[i].pop()
+                left[j].remove(i)
+                leaves += [j] * (len(left[j]) == 1)
+        kept = [i for i, own in enumerate(left) if own] or [host_cliques([query], cliques)[0]]
+        inside, tree = subtree(self.tree, kept)
+        part = JunctionTreeModel(
+            tuple(self.columns[v] for v in inside), tree, tuple(self.tables[i] for i in kept)
+        )
+        return joint_table(part, targets_of(names, part.columns), most_cells)
 
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
@@ -177,20 +203,25 @@ class JunctionTreeModel:
         return Explanation(best, known.log_probability)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
-        """Returns independent rows as codes, shape (variables, rows); see `inference.sampling.sample`."""
-        from jtsolve.models.inference.sampling import sample
-
-        return sample(self.condition(evidence).model, rows, seed)
-
-    def predict(self, rows: Codes, v: int) -> Codes:
-        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
-        return predicted(self, rows, v)
+        """Returns independent rows as codes, shape (variables, rows), drawn from the Bayesian network."""
+        require_draws(rows, seed, self.n)
+        network = self.condition(evidence).model.network("samples")
+        return sample_codes(network, rows, np.random.default_rng(seed), {})
 
     def complete(self, rows: Codes) -> Codes:
-        """Returns the most probable completion of rows; see `inference.completion.completed`."""
-        from jtsolve.models.inference.completion import completed
+        """Returns rows with the most probable missing values; impossible rows keep their gaps.
 
-        return completed(self, rows)
+        Raises:
+            InputError: the codes have a wrong shape or type, or one is out of range.
+        """
+        codes = np.asarray(rows)
+        gaps, filled = gaps_of(self.columns, codes), codes.astype(np.int32)
+        if gaps.any():
+            # Equal rows have equal completions.
+            different, place = np.unique(filled[:, gaps], axis=1, return_inverse=True)
+            best = maximised(self.cliques, np.where(different < 0, np.nan, different))
+            filled[:, gaps] = np.where(np.isnan(best), GAP, best)[:, place]
+        return filled
 
     def entropy(self) -> float:
         """Returns -Σ P ln P over all configurations, in nats. Time: linear in the cells of the cliques."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import varset
 from jtsolve.models import ancestral, relevance
+from jtsolve.models.answers import Conditioned, Description
 from jtsolve.models.columns import codes_of
 from jtsolve.models.inference.information import sizes_of
-from jtsolve.models.inference.prediction import predicted
 from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
-from jtsolve.models.protocol import Conditioned, Description
+from jtsolve.models.protocol import Distribution
 from jtsolve.models.triangulation import calibrated
 from jtsolve.tables.table import DataTable
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.answers import Evidence, Explanation, Groups, Posterior
     from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Evidence, Explanation, Groups, Posterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
 
@@ -52,7 +52,7 @@ def from_network(network: Network) -> JunctionTreeModel:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NetworkModel:
+class NetworkModel(Distribution):
     """The distribution of a Bayesian network.
 
     Args:
@@ -60,7 +60,6 @@ class NetworkModel:
     """
 
     bayesian: Network
-    is_continuous: ClassVar[bool] = False
     provenance: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     def __repr__(self) -> str:
@@ -70,16 +69,6 @@ class NetworkModel:
     def columns(self) -> tuple[Column, ...]:
         """The variables."""
         return relevance.network_variables(self.bayesian)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables."""
-        return self.bayesian.names
-
-    @property
-    def n(self) -> int:
-        """The number of variables."""
-        return len(self.bayesian.nodes)
 
     @property
     def parameters(self) -> int:
@@ -126,12 +115,8 @@ class NetworkModel:
         """Returns independent rows as codes; only the ancestors of the evidence are triangulated."""
         return ancestral.sample(self.bayesian, evidence, rows, seed)
 
-    def predict(self, rows: Codes, v: int) -> Codes:
-        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
-        return predicted(self, rows, v)
-
     def complete(self, rows: Codes) -> Codes:
-        """Returns the most probable completion of rows; see `inference.completion.completed`."""
+        """Returns the most probable completion of rows; see `JunctionTreeModel.complete`."""
         return self.junction_tree("the completion of rows").complete(rows)
 
     def entropy(self) -> float:

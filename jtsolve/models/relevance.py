@@ -25,12 +25,12 @@ from jtsolve.core.run import Run
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError, LimitError
+from jtsolve.models.answers import Configuration, Explanation, Posterior
 from jtsolve.models.columns import Column
 from jtsolve.models.inference.evidence import likelihoods
-from jtsolve.models.inference.marginals import marginal, marginals, require_small, targets_of
+from jtsolve.models.inference.marginals import marginals, require_small, targets_of
 from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.layout import require_room, table_cells
-from jtsolve.models.protocol import Configuration, Explanation, Posterior
 from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.tables.values import kind_of_texts
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.answers import Conditioned, Evidence
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Conditioned, Evidence
     from jtsolve.networks.network import Network
 
 
@@ -107,7 +107,7 @@ def relevant_posterior(
         single = dict(zip(model.names, marginals(model), strict=True))
         for k, (group, targets) in enumerate(zip(groups, wanted, strict=True)):
             if k not in tables and not targets & ~part.targets:
-                tables[k] = single[group[0]] if len(group) == 1 else marginal(model, group)
+                tables[k] = single[group[0]] if len(group) == 1 else model.marginal(group)
     found = tuple(tables[k] for k in range(len(groups)))
     return Posterior(log_probability, refusal, columns, found)
 

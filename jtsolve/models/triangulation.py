@@ -15,10 +15,10 @@ import numpy as np
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
+from jtsolve.models.answers import Conditioned
 from jtsolve.models.layout import host_cliques, spread, table_layout
 from jtsolve.models.messages import propagate
 from jtsolve.models.model import array_model
-from jtsolve.models.protocol import Conditioned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from jtsolve.models.protocol import Description, Distribution
+    from jtsolve.models.answers import Description
+    from jtsolve.models.protocol import Distribution
 
 
 def model_text(described: Description, names: Sequence[str], title: str | None = None) -> str:

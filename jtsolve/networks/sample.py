@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
     from jtsolve.networks.network import Network, NetworkNode
 
+_BLOCK = 1 << 14
+"""Rows drawn at a time: their codes and configurations stay in the cache."""
+_FEW_STATES = 16
+"""Number of states up to which a comparison with each is as fast as a binary search."""
+
 
 def sample(network: Network, rows: int, seed: int) -> NDArray[np.int32]:
     """Returns independent rows of state codes, shape (rows, nodes), columns in the network's order.
@@ -46,9 +51,13 @@ def sample_codes(
         if position in known:
             codes[position] = known[position]
             continue
-        node = network.nodes[position]
-        configuration = configurations(network, node, codes, rows)
-        codes[position] = _draw(node, configuration, generator.random(rows))
+        node, uniform = network.nodes[position], generator.random(rows)
+        cumulative = np.cumsum(node.table, axis=1)
+        # The last entry must be exactly 1, so that a last state of probability 0 is never drawn.
+        cumulative /= cumulative[:, -1:]
+        for start in range(0, rows, _BLOCK):
+            part, own = codes[:, start : start + _BLOCK], uniform[start : start + _BLOCK]
+            part[position] = _drawn(cumulative, configurations(network, node, part, own.size), own)
     return codes
 
 
@@ -73,15 +82,16 @@ def configurations(
     return configuration
 
 
-def _draw(
-    node: NetworkNode, configuration: NDArray[np.int64], uniform: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def _drawn(
+    cumulative: NDArray[np.float64], configuration: NDArray[np.int64], uniform: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """Returns the first state whose cumulative probability exceeds `uniform`, in [0, 1); shape (rows,)."""
-    cumulative = np.cumsum(node.table, axis=1)
-    # The last entry must be exactly 1, so that a last state of probability 0 is never drawn.
-    cumulative /= cumulative[:, -1:]
-    drawn = np.zeros(len(uniform), dtype=np.int32)
-    # State by state, to avoid an array of rows × states.
-    for state in range(len(node.states) - 1):
-        drawn += uniform >= cumulative[configuration, state]
+    rows, states = cumulative.shape
+    if states > _FEW_STATES:  # one search in all rows, each raised by its position
+        ends = np.minimum(configuration + uniform, np.nextafter(configuration + 1.0, 0.0))
+        raised = (cumulative + np.arange(rows)[:, None]).ravel()
+        return np.asarray(np.searchsorted(raised, ends, side="right") - configuration * states)
+    drawn = np.zeros(len(uniform), dtype=np.int64)
+    for column in np.ascontiguousarray(cumulative.T[:-1]):
+        drawn += uniform >= column[configuration]
     return drawn

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.run import Run
-    from jtsolve.models.protocol import Rows
+    from jtsolve.models.answers import Rows
     from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable

@@ -26,6 +26,7 @@ import numpy as np
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.models.answers import Conditioned, Configuration, Description, Explanation
 from jtsolve.models.columns import codes_of
 from jtsolve.models.documents import base64_of, column_document, parts_document
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
@@ -34,32 +35,23 @@ from jtsolve.models.features.validity import contexts_of, leaf_columns
 from jtsolve.models.inference.evidence import impossible, likelihoods
 from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.inference.marginals import MOST_CELLS, targets_of
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, group_posteriors, joint_table, predicted
-from jtsolve.models.layout import require_room, table_cells
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, joint_table
+from jtsolve.models.layout import require_draws, require_room, table_cells
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.protocol import (
-    Conditioned,
-    Configuration,
-    Description,
-    Explanation,
-    require_draws,
-)
+from jtsolve.models.protocol import Distribution
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.table import DataTable, code_type
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import NoReturn
 
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.answers import Evidence
     from jtsolve.models.columns import Column
     from jtsolve.models.features.context import Context, Feature
     from jtsolve.models.features.nodes import Node
-    from jtsolve.models.protocol import Evidence, Groups, Posterior
-    from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
 
     _Entry = tuple[float, tuple[tuple[int, int], ...]]
@@ -71,7 +63,7 @@ _BYTES_PER_ENTRY = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureTree:
+class FeatureTree(Distribution):
     """A distribution given by a feature tree.
 
     Args:
@@ -96,7 +88,7 @@ class FeatureTree:
     nodes: tuple[Node, ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     contexts: tuple[Context, ...] = field(init=False)
-    is_continuous: ClassVar[bool] = False
+    kind: ClassVar[str] = "a feature tree"
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < self.n or not self.columns:
@@ -122,16 +114,6 @@ class FeatureTree:
             for i, (node, context) in enumerate(zip(self.nodes, self.contexts, strict=True))
             if isinstance(node, Split)
         }
-
-    @property
-    def n(self) -> int:
-        """The number of variables."""
-        return len(self.columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables."""
-        return tuple(column.name for column in self.columns)
 
     @property
     def splits(self) -> list[Split]:
@@ -275,12 +257,6 @@ class FeatureTree:
         """Returns the joint marginal of some variables, shape (states, …), in the given order."""
         return joint_table(self, targets_of(names, self.columns), most_cells)
 
-    def posterior(
-        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> Posterior:
-        """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
-        return group_posteriors(self, groups, evidence, memory=memory, run=run)
-
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
     ) -> Explanation:
@@ -322,12 +298,10 @@ class FeatureTree:
         return lists[0]
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
-        """Returns independent rows as codes, shape (variables, rows); see `inference.sampling.sample`."""
-        require_draws(rows, seed)
+        """Returns independent rows as codes, shape (variables, rows); see `Distribution.sample`."""
+        require_draws(rows, seed, self.n)
         tree = self.condition(evidence).model
-        kind = np.dtype(code_type(max(column.arity for column in tree.columns)))
-        require_room(tree.n * rows, f"{rows} rows", "fewer rows, in several files", kind.itemsize)
-        out = np.zeros((tree.n, rows), dtype=kind)
+        out = np.zeros((tree.n, rows), dtype=np.int32)
         generator = np.random.default_rng(seed)
         inside = {0: np.arange(rows)}
         for i, node in enumerate(tree.nodes):
@@ -345,18 +319,6 @@ class FeatureTree:
                 for v, codes in zip(node.variables, node.sample(own.size, generator), strict=True):
                     out[v, own] = np.array(tree.contexts[i].allowed(v))[codes]
         return out
-
-    def predict(self, rows: Codes, v: int) -> Codes:
-        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
-        return predicted(self, rows, v)
-
-    def complete(self, rows: Codes) -> NoReturn:
-        """Refuses: rows are completed along one junction tree."""
-        del rows
-        raise ChoiceError(
-            "the completion of rows is for models of one junction tree, and this one is a feature tree, with "
-            f"{len(self.leaves)} leaves; fit a junction tree"
-        )
 
     def entropy(self) -> float:
         """Returns -Σ P ln P over all configurations, in nats."""
@@ -388,14 +350,6 @@ class FeatureTree:
             )
         tables = tuple(self.marginal([self.names[v] for v in members(clique)]) for clique in found.cliques)
         return JunctionTreeModel(self.columns, found, tables, MappingProxyType(dict(self.provenance)))
-
-    def network(self, what: str, root: int = 0) -> Network:
-        """Returns the same distribution as a Bayesian network; see `junction_tree`."""
-        return self.junction_tree(what).network(what, root)
-
-    def structure(self, what: str) -> JunctionTree:
-        """Returns the junction tree of the same distribution; see `junction_tree`."""
-        return self.junction_tree(what).tree
 
     def describe(self) -> Description:
         """Returns sizes, the entropy, in nats, and the nodes."""

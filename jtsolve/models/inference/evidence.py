@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.models.answers import Evidence
     from jtsolve.models.columns import Column
     from jtsolve.models.layout import CliqueTables
-    from jtsolve.models.protocol import Evidence
 
 
 def with_evidence(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.float64], float]:

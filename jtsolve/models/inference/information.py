@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.core.varset import members
-from jtsolve.models.protocol import Description
+from jtsolve.models.answers import Description
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,9 +1,8 @@
 """Log-likelihoods of rows, complete or with missing values.
 
-ln P(x) = Σ_C (ln P(x_C) - ln P(x_S)), S the separator of C to its parent. Messages towards the root, over the
-cells consistent with the row, sum out missing values (`kernels.rows`). Time for a row: Σ |C|, plus the
-consistent cells if values are missing. At treewidth 1, as in hidden Chow–Liu trees, messages are matrix
-products over many rows.
+A discrete junction tree is a mixed one without real variables (`inference.mixed`). Time for a row: Σ |C|,
+plus the consistent cells if values are missing. At treewidth 1, as in hidden Chow–Liu trees, messages are
+matrix products over many rows.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.models.columns import codes_of
+from jtsolve.models.inference.mixed import of_complete, of_partial
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -43,35 +43,24 @@ def log_likelihood(model: CliqueTables, rows: DataTable | Codes) -> NDArray[np.f
     Raises:
         InputError: a column is missing, a state is unknown, or a code is out of range.
     """
-    from jtsolve.models.kernels.rows import complete_rows, partial_rows
-
     codes = codes_of(model.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
     gaps = gaps_of(model.columns, codes)
-    if not isinstance(rows, DataTable):
-        # A single type besides those of tables limits the kernels' compiled variants.
-        codes = codes.astype(np.int32)
-    out = np.zeros(codes.shape[1])
-    shape = model.layout.shape
     if not gaps.any():
-        complete_rows(np.ascontiguousarray(codes), model.families, shape, out)
-        return out
-    # Complete and incomplete rows go to different kernels.
-    whole = np.zeros(int((~gaps).sum()))
-    complete_rows(np.ascontiguousarray(codes[:, ~gaps]), model.families, shape, whole)
-    out[~gaps] = whole
+        return of_complete(model.cliques, codes)
+    out = np.empty(codes.shape[1])
+    out[~gaps] = of_complete(model.cliques, codes[:, ~gaps])
     if model.tree.treewidth <= 1:
         out[gaps] = forest_rows(model, codes[:, gaps])
         gaps &= np.isnan(out)
-    partial = np.zeros(int(gaps.sum()))
-    partial_rows(np.ascontiguousarray(codes[:, gaps]), model.families, shape, partial)
-    out[gaps] = partial
+    partial = codes[:, gaps]
+    out[gaps] = of_partial(model.cliques, np.where(partial < 0, np.nan, partial))
     return out
 
 
 def forest_rows(model: CliqueTables, codes: Codes) -> NDArray[np.float64]:
     """Returns ln P(observed values) of rows with missing values, for a model of treewidth 1.
 
-    The messages of `kernels.rows.partial_rows` as one matrix product for all rows, without logarithms.
+    Each message is one matrix product for all rows, without logarithms.
 
     Args:
         model: the distribution.

@@ -22,8 +22,8 @@ import numpy as np
 from jtsolve.core.tree import adjacency
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
+from jtsolve.models.answers import Configuration
 from jtsolve.models.layout import host_cliques, require_room, rooted, spread
-from jtsolve.models.protocol import Configuration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

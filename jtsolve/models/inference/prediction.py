@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.models.answers import Normals, Posterior
 from jtsolve.models.inference.marginals import MOST_CELLS, require_small, targets_of
 from jtsolve.models.layout import require_room
 from jtsolve.models.messages import log_sum
-from jtsolve.models.protocol import Normals, Posterior
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.protocol import Distribution, Evidence, Rows
+    from jtsolve.models.answers import Evidence, Rows
 
 WITH_EVIDENCE = ("the tables with the evidence", "a smaller model")
 """Arguments of `require_room`: the tables, and the remedy."""
@@ -63,9 +63,7 @@ def group_posteriors(
     return Posterior(known.log_probability, columns=columns, tables=tuple(tables))
 
 
-def joint_table(
-    model: Distribution, targets: Sequence[int], most_cells: int = MOST_CELLS
-) -> NDArray[np.float64]:
+def joint_table(model: Any, targets: Sequence[int], most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
     """Returns the joint distribution of discrete variables, shape (states, …), axes in the given order.
 
     Each cell is the probability of a row in which the other variables are missing, so that no table larger
@@ -133,7 +131,7 @@ def averaged(weights: NDArray[np.float64], each: Sequence[Posterior], log_probab
     )
 
 
-def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[np.float64]:
+def state_log_probabilities(model: Any, rows: Rows, v: int) -> NDArray[np.float64]:
     """Returns ln P(state of v | the rest of the row), shape (rows, states); NaN where the rest is impossible.
 
     Args:
@@ -154,7 +152,7 @@ def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[
     return out
 
 
-def predicted(model: Distribution, rows: Rows, v: int) -> Rows:
+def predicted(model: Any, rows: Rows, v: int) -> Rows:
     """Returns the most probable state of a variable given the rest of each row, shape (rows,).
 
     It is missing (-1, or NaN if there are real variables) where the rest is impossible.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import members, renumbered, varset
+from jtsolve.core.varset import renumbered, varset
 from jtsolve.models.features.validity import leaf_columns
-from jtsolve.models.layout import table_layout
+from jtsolve.models.layout import subtree, table_layout
 from jtsolve.models.learning.fit import cell_counts
 from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.messages import separator_sums
@@ -44,7 +44,7 @@ def held_out(counts: Counts, codes: Codes) -> NDArray[np.float64]:
     layout = table_layout(counts.tree, tuple(column.arity for column in counts.columns))
     found = np.zeros(len(PRIORS))
     inside, outside = counts.cells, cell_counts(layout, codes, None)
-    for sign, offset in ((1, layout.offset), (-1, layout.shape.separator)):
+    for sign, offset in ((1, layout.offset), (-1, layout.inward.firsts)):
         if sign < 0:
             inside, outside = (_separators(cells, layout) for cells in (inside, outside))
         seen = outside > 0
@@ -109,15 +109,10 @@ def pieces(tree: JunctionTree) -> list[tuple[list[int], JunctionTree]]:
         found = [*apart, clique]
     if len(found) == 1:
         return []
-    out = []
-    for component in sorted(found, key=lambda component: component & -component):
-        inside = list(members(component))
-        place = {v: k for k, v in enumerate(inside)}
-        number = {c: k for k, c in enumerate(c for c, own in enumerate(tree.cliques) if own & component)}
-        cliques = tuple(renumbered(tree.cliques[c], place) for c in number)
-        edges = tuple((number[a], number[b]) for a, b in tree.edges if a in number and b in number)
-        out.append((inside, JunctionTree(len(inside), cliques, edges)))
-    return out
+    return [
+        subtree(tree, [c for c, own in enumerate(tree.cliques) if own & component])
+        for component in sorted(found, key=lambda component: component & -component)
+    ]
 
 
 def tree_on(tree: JunctionTree, variables: Sequence[int]) -> JunctionTree:

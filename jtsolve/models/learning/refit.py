@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.answers import Rows
     from jtsolve.models.learning.mixed_tree import Columns
     from jtsolve.models.mixture import Component
-    from jtsolve.models.protocol import Rows
     from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.partitions import AnyTable
 

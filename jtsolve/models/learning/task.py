@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.answers import Rows
     from jtsolve.models.files.document import AnyModel
-    from jtsolve.models.protocol import Rows
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import DiscreteScore, ScoreFunction
     from jtsolve.tables.partitions import AnyTable
