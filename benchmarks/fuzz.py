@@ -110,8 +110,8 @@ def make_seeds(folder: Path) -> list[Seed]:
     tool("score", f"{place}/data.csv", "--output", f"{place}/i.json", *data[2:])
     for suffix in ("json.gz", "score"):
         tool("convert", f"{place}/i.json", f"{place}/i.{suffix}")
-    proof = f"clutter:certificate={place}/proof.json"
-    tool("solve", f"{place}/i.json", "--backend", proof, "--output", f"{place}/result.json", "--quiet")
+    proof = ("--backend", "clutter", "--certificate", f"{place}/proof.json")
+    tool("solve", f"{place}/i.json", *proof, "--output", f"{place}/result.json", "--quiet")
     tool("solve", f"{place}/i.json", "--k-best", "2", "--output", f"{place}/results.json", "--quiet")
     fit = ("--score", "bdeu", "--treewidth", "2", "--discretise", "width:2", "--quiet")
     tool("fit", f"{place}/data.csv", "--output", f"{place}/model.json", *fit)

@@ -38,7 +38,7 @@ COLUMNS += ["predicted GB", "measured GB", "GB ratio"]
 
 def prediction(spec: Spec) -> Estimate | None:
     """Returns the estimate for a run; None if the backend does not support the problem."""
-    backend, problem = REGISTRY.parse(spec.backend, files=False), read_instance(spec).with_star()
+    backend, problem = REGISTRY.parse(spec.backend), read_instance(spec).with_star()
     if backend.capabilities.objections(problem):
         return None
     return backend.estimate(problem, Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads))

@@ -17,7 +17,6 @@ from jtsolve.options import Door
 from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.study.arguments import (
     backend_of,
-    chosen,
     data_of,
     data_score,
     held_cluster,
@@ -150,18 +149,8 @@ def solve(
     Args:
         problem: as `read` returns it, or the path of an instance file.
         treewidth: a bound besides that of the problem; None for none.
-        backend: see `learn`; so are the others.
-        certificate: a file.
-        k_best: the number of trees.
-        within: nats.
-        forbid: pairs of variables.
-        require: pairs of variables.
-        constraints: further ones, besides those of the problem.
-        time: seconds.
-        memory: gigabytes.
-        threads: their number.
-        seed: of everything random.
-        show_progress: on standard error.
+        backend, certificate, k_best, within, forbid, require, constraints: see `learn`.
+        time, memory, threads, seed, show_progress: see `learn`.
 
     Raises:
         InputError: the instance is malformed, or the constraints contradict each other.
@@ -238,11 +227,7 @@ def select(
             for the junction tree without a limit.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a graph, result or
             posterior; None for a screen.
-        time: seconds from start to finish, reading included; None for no limit.
-        memory: gigabytes; None for 80 % of the free memory.
-        seed: of everything random.
-        show_progress: on standard error; None shows it in terminals and notebooks.
-        reading: how the data are read; see `learn`.
+        time, memory, seed, show_progress, reading: see `learn`.
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
@@ -313,11 +298,7 @@ def average(
         edge_odds: prior odds of an edge against none.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
             this process.
-        time: see `learn`; so are the others.
-        memory: gigabytes.
-        threads: their number.
-        seed: of everything random.
-        show_progress: on standard error.
+        time, memory, threads, seed, show_progress: see `learn`.
 
     Returns:
         The posterior. Chains that disagree are logged, and marked as not converged.
@@ -352,7 +333,7 @@ def average(
     with held_cluster(executor, threads) as cluster:
         found = averaged(
             task.with_treewidth(treewidth_of(treewidth)),
-            method=chosen(METHODS, method, "average"),
+            method=METHODS.chosen(method, "average"),
             run=run,
             edge_odds=edge_odds,
             cluster=cluster,
@@ -386,10 +367,7 @@ def population(
         most: the largest number of unobserved cases; None for the number of observed ones, at least 300.
         delta: the prior cases of each set of lists; None for 2^-lists, one case in all.
         strata: the column that divides the cases into strata, with a posterior each; None for one population.
-        time: see `learn`; so are the others.
-        memory: gigabytes.
-        show_progress: on standard error.
-        reading: how the data are read.
+        time, memory, show_progress, reading: see `learn`.
 
     Returns:
         The posterior of the size, and the probability that two lists are dependent; of strata that of the sum

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
+from json import dumps
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
 from jtsolve.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _BETWEEN = "   "
 
@@ -59,3 +63,22 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return text == ""
     return True
+
+
+def headed(name: str, facts: Mapping[str, str]) -> list[str]:
+    """Returns lines with the name of a problem and facts about it, wrapped on a terminal."""
+    name = name or "(without a name)"
+    shown = [name if name.isprintable() else dumps(name)]
+    for heading, fact in facts.items():
+        shown += _wrapped(f"  {heading:<10} {fact}")
+    return shown
+
+
+def _wrapped(line: str) -> list[str]:
+    """Returns a line wrapped between words, on a terminal."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return [line]
+    width = max(40, shutil.get_terminal_size().columns - 1)
+    return textwrap.wrap(
+        line, width, subsequent_indent=" " * 13, break_long_words=False, break_on_hyphens=False
+    )

@@ -431,6 +431,32 @@ def obstacle_to(backend: Backend, estimate: Estimate, limits: Limits, left: floa
     return f"It would take about {estimate.seconds:.3g} s to prove its answer; {left:.3g} s are left."
 
 
+def advise(problem: Problem, limits: Limits) -> list[dict[str, Any]]:
+    """Returns, per backend: whether it is exact, predicted seconds and bytes, and every objection."""
+    advice = []
+    with cached_estimates():
+        for backend in REGISTRY.values():
+            seconds = memory = None
+            objections = list(objections_of(backend, problem))
+            if not objections:
+                estimate = estimate_of(backend, problem, limits)
+                seconds = float(estimate.seconds) if isfinite(estimate.seconds) else None
+                memory = int(estimate.memory)
+                obstacle = obstacle_to(backend, estimate, limits, limits.left)
+                objections = [] if obstacle is None else [obstacle]
+            advice.append(
+                {
+                    "name": backend.name,
+                    "exact": backend.capabilities.exact,
+                    "seconds": seconds,
+                    "memory": memory,
+                    "fits": not objections,
+                    "objections": objections,
+                }
+            )
+    return advice
+
+
 def _is_wide_on_demand(problem: Problem) -> bool:
     """Returns whether cliques of five or more are scored on demand, too many for a table or a proof."""
     from jtsolve.core.pruning import MOST_VARIABLES

@@ -24,7 +24,6 @@ from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.strengths import Strengths
 from jtsolve.averaging.traces import Traces
 from jtsolve.cli import run
-from jtsolve.cli.summary import describe_posterior
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import InputError
 from jtsolve.io.documents import indented_json
@@ -233,7 +232,7 @@ def test_any_bytes_give_a_posterior_or_an_input_error(
     except InputError:
         return
     assert isinstance(found, GraphPosterior)
-    assert describe_posterior(found)
+    assert str(found)
 
 
 def test_the_order_of_a_heat_map_places_neighbours_side_by_side() -> None:

@@ -15,6 +15,7 @@ from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.bootstrap import bootstrap
 from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
 from jtsolve.averaging.document import read_posterior
+from jtsolve.averaging.drawn_trees import AveragedTrees
 from jtsolve.averaging.registry import METHODS
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
@@ -30,7 +31,6 @@ from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.problem import WHOLE, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.study.drawn_trees import AveragedTrees
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

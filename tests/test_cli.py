@@ -402,14 +402,12 @@ def test_no_option_lets_an_output_replace_an_input_or_another_output(
     other = tmp_path / "other.json"
     of_data = ("fit", data, "--treewidth", "1")
     for arguments, inputs in (
-        (("solve", instance, "--backend", f"clutter:certificate={instance}"), [instance]),
         (("solve", instance, "--certificate", tmp_path / "link.json"), [instance]),
         (("solve", instance, "--constraint", limits, "--output", limits), [limits]),
         (("solve", instance, "--constraint", f"within_graph={graph}", "--output", graph), [graph]),
         (("solve", instance, "--constraint", f"require_graph={graph}", "--certificate", graph), [graph]),
         ((*of_data, "--read", f"schema={schema}", "--output", schema), [schema]),
         (("solve", instance, "--certificate", other, "--output", other), []),
-        (("solve", instance, "--backend", f"clutter:certificate={other}", "--output", other), []),
     ):
         before = {path: path.read_bytes() for path in inputs}
         assert command(*arguments, "--quiet") == 2, arguments
@@ -906,7 +904,7 @@ def test_names_keep_the_order_of_the_variables() -> None:
 def test_a_summary_shows_whole_seconds_and_only_printable_text(solved: Path) -> None:
     import msgspec
 
-    from jtsolve.cli.summary import result_text
+    from jtsolve.io.summary import result_text
 
     document = msgspec.structs.replace(read_result(solved), seconds={"total": 12345.6})
     assert "  time       12346 s\n" in result_text(document, "x", {})

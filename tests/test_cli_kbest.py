@@ -96,10 +96,6 @@ def test_no_tree_ends_as_for_one_result(tmp_path: Path, capsys: pytest.CaptureFi
         (["--within", "-1"], ["within is -1"]),
         (["--within", "nan"], ["within is nan"]),
         (["--k-best", "0"], ["k is 0"]),
-        (
-            ["--backend", "clutter:certificate=c.json", "--k-best", "2"],
-            ["use `jtsolve solve --certificate`"],
-        ),
     ],
 )
 def test_unknown_choices_end_with_2(

@@ -378,7 +378,7 @@ def test_rows_are_drawn_to_the_output_or_a_file(command: Command, model: Path, t
 def test_more_rows_than_the_memory_holds_as_text_are_refused(command: Command, model: Path) -> None:
     # Their codes alone, one byte each, would fit.
     assert command("sample", model, "--rows", str(1 << 31)) == 4
-    assert "draw fewer rows" in command.err
+    assert "fewer rows, into several files" in command.err
 
 
 # Files

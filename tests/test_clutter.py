@@ -590,7 +590,7 @@ def test_a_result_without_a_bound_has_nothing_to_verify(tmp_path: Path) -> None:
 def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     instance, result, written = (str(tmp_path / name) for name in ("i.json", "r.json", "c.json.gz"))
     write_problem(named(gaussian(2, 5)), instance)
-    chosen = ["--backend", f"clutter:certificate={written}", "--quiet"]
+    chosen = ["--backend", "clutter", "--certificate", written, "--quiet"]
     assert run(["solve", instance, *chosen, "--output", result], monotonic()) == 0
     capsys.readouterr()
     check = ["check", instance, result, "--certificate"]

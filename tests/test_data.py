@@ -78,8 +78,8 @@ def test_every_public_table_and_network_of_the_manifest_is_known(shared: Path) -
 def test_the_list_shows_every_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("data", "list") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == list(registry())
-    assert re.search(r"^zoo +uci +101 +18 .*UCI", "\n".join(lines), re.MULTILINE)
+    assert [line.split()[0] for line in lines[2:]] == list(registry())
+    assert re.search(r"^ zoo +uci +101 +18 .*UCI", "\n".join(lines), re.MULTILINE)
     assert not any(
         "remembered" in entry.terms for entry in registry().values()
     )  # terms, not notes to ourselves

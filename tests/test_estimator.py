@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import jtsolve as jt
+from jtsolve.averaging.drawn_trees import AveragedTrees
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.errors import ChoiceError, InputError
@@ -42,7 +43,6 @@ from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.study.drawn_trees import AveragedTrees
 
 if TYPE_CHECKING:
     from pathlib import Path

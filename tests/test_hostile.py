@@ -25,11 +25,7 @@ import jtsolve.io.instance
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.cli.options import DataOptions
-from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text
-from jtsolve.compare.running.run import row_of
-from jtsolve.compare.spec import RunStatus
-from jtsolve.core.choices import FILES
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints
@@ -248,26 +244,14 @@ def test_usage_errors_are_escaped_and_cut(words: list[str], capsys: pytest.Captu
     assert said.replace("\n", "").isprintable()
 
 
-def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:
-    for option in ("clutter:certificate=", "lns:exact=clutter,exact.certificate="):
-        spec = make_spec(make_instance(tmp_path), f"{option}{tmp_path}/proof.json")
-        row = row_of(spec, 0.0)
-        assert row.status is RunStatus.BAD_INPUT
-        assert "names a file" in row.message
-        grid = Grid(backends=[spec.backend])
-        with pytest.raises(ChoiceError, match="names a file"):
-            expand(grid, [], memory=lambda: 1.0, threads=lambda: 1)
-        assert not (tmp_path / "proof.json").exists()
-
-
-def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None:
+def test_no_option_of_a_backend_names_a_file_to_write() -> None:
     free = {
         option.name
         for name in REGISTRY
         for option in REGISTRY.describe(name).options
         if "a text" in option.values
     }
-    assert free == FILES | {"solver"}
+    assert free == {"solver"}
 
 
 def test_reading_ends_by_the_limits(

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 import jtsolve as jt
 from jtsolve.cli import run
-from jtsolve.cli.models import rows_in_format
 from jtsolve.errors import InputError
+from jtsolve.models.tables import rows_in_format
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.write import to_bif
 

@@ -14,6 +14,8 @@ from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import RASTER
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError
+from jtsolve.io.documents import names_of
+from jtsolve.listing import headed, table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _CERTAIN = 0.99
+_MOST = 20
+"""Cliques and separators that a text shows."""
+_LEAST = 0.0005
+"""Least probability of a number that a text shows."""
 
 PICTURES = ("heat-map", "graph", "cliques", "traces")
 
@@ -256,6 +262,9 @@ class GraphPosterior:
             status = f", edges to ± {self.intervals.width / 2:.2g}"
         return f"GraphPosterior('{self.instance}': {self.n} variables, {self.method}{status})"
 
+    def __str__(self) -> str:
+        return _text(self)
+
     def figure(self, picture: str = "heat-map") -> Any:
         """Returns a picture as a `matplotlib.figure.Figure`.
 
@@ -309,3 +318,86 @@ class GraphPosterior:
 
     def _names(self, mask: VarSet) -> tuple[str, ...]:
         return tuple(self.names[v] for v in members(mask))
+
+
+def _text(posterior: GraphPosterior) -> str:
+    """Returns the facts of a posterior, one per line, then its edges, cliques and separators."""
+
+    def printable(names: list[str]) -> str:
+        return "{" + ", ".join(names) + "}"
+
+    bounds = posterior.intervals
+
+    def figure(name: str, value: float | None, digits: int, unit: str = "") -> str:
+        """Returns a figure, or the interval that certified sums prove for it."""
+        if bounds is None:
+            return "not known" if value is None else f"{value:.{digits}f}{unit}"
+        low, high = getattr(bounds, name)
+        return f"{low:.{digits}f} to {high:.{digits}f}{unit}"
+
+    status = "converged" if posterior.converged else "NOT CONVERGED: these figures must not be used"
+    if bounds is not None:
+        present, absent, others = bounds.decided
+        decided = f"{present} above 0.99, {absent} below 0.01, {others} open"
+        status = f"every edge to ± {bounds.width / 2:.2g}; {decided}"
+    edges = figure("expected_edges", posterior.expected_edges, 2)
+    facts = {
+        "method": f"{posterior.method}; {status}",
+        "evidence": figure("log_evidence", posterior.log_evidence, 6, " nats"),
+        "prior": ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in posterior.prior.items()),
+        "connected": figure("connected", posterior.connected, 4),
+        "edges": f"{edges} expected, {len(posterior.median_graph)} likelier than not",
+        "time": f"{posterior.seconds['total']:.3g} s",
+    }
+    for heading, name in (("treewidth", "treewidth"), ("sizes", "edges_in_graph")):
+        if name in posterior.diagnostics:
+            facts[heading] = _distribution(posterior.diagnostics, name)
+    if (strengths := posterior.bootstrap) is not None:
+        facts["bootstrap"] = (
+            f"{strengths.resamples} of {strengths.wanted} resamples, trees by {strengths.backend}, "
+            f"{strengths.optimal} of them optimal"
+        )
+    if "remark" in posterior.diagnostics:
+        facts["remark"] = str(posterior.diagnostics["remark"])
+    lines = headed(posterior.instance, facts)
+    best = set() if posterior.best is None else set(posterior.best.graph_edges)
+    pairs = [(u, v) for u in range(posterior.n) for v in range(u + 1, posterior.n)]
+    pairs = [pair for pair in pairs if posterior.edges[pair] >= posterior.threshold]
+    pairs.sort(key=lambda pair: -posterior.edges[pair])
+    columns = {
+        "probability": [f"{posterior.edges[pair]:.4f}" for pair in pairs],
+        "edge": [f"{posterior.names[u]}–{posterior.names[v]}" for u, v in pairs],
+        "best tree": ["*" * (pair in best) for pair in pairs],
+    }
+    if posterior.traces is not None:
+        columns["error"] = [f"{posterior.traces.errors[pair]:.4f}" for pair in pairs]
+    if bounds is not None:
+        columns["least"], columns["most"] = (
+            [f"{matrix[pair]:.4f}" for pair in pairs] for matrix in (bounds.low, bounds.high)
+        )
+    if strengths is not None:
+        columns["bootstrap"] = [f"{strengths.edges[pair]:.3f}" for pair in pairs]
+    lines += ["", table(list(columns), list(map(list, zip(*columns.values(), strict=True))))]
+    for heading, what in (("probability", "clique"), ("expected", "separator")):
+        listed = getattr(posterior, f"{what}s")
+        own = set() if posterior.best is None else set(getattr(posterior.best, f"{what}s"))
+        ends = None if bounds is None else getattr(bounds, f"{what}s")
+        rows = [
+            [f"{value:.4f}", printable(names_of(mask, posterior.names)), "*" * (mask in own)]
+            for mask, value in listed[:_MOST]
+        ]
+        headings = [heading, what, "best tree"]
+        if ends is not None:
+            headings += ["least", "most"]
+            rows = [[*row, f"{low:.4f}", f"{high:.4f}"] for row, (low, high) in zip(rows, ends, strict=False)]
+        lines += ["", table(headings, rows)]
+        if len(listed) > _MOST:
+            lines.append(f"and {len(listed) - _MOST} more")
+    return "\n".join(lines)
+
+
+def _distribution(diagnostics: Mapping[str, Any], name: str) -> str:
+    """Returns the probabilities of numbers in words, and the largest of their errors if they are drawn."""
+    shares = [f"{k}: {p:.3f}" for k, p in enumerate(diagnostics[name]) if p >= _LEAST]
+    error = max(diagnostics.get(f"{name}_errors", [0.0]))
+    return ", ".join(shares) + (f" (each ± {error:.3f} or less)" if error else "")

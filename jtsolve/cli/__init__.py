@@ -1,4 +1,4 @@
-"""The command line: one module per command, assembled here.
+"""The command line, assembled of commands.
 
 Heavy imports are inside the commands, so that `--help` answers at once. The modules do without
 `from __future__ import annotations`, since typer reads the annotations.
@@ -39,14 +39,18 @@ __all__ = ["COMMANDS", "app", "run"]
 # run. 2^16 cycles are enough to bridge two matrix products.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
 
-COMMANDS = {
-    **{name: name for name in ("solve", "score", "check")},
-    **dict.fromkeys(("backends", "scores", "models", "methods"), "choices"),
-    **{name: name for name in ("explain", "recommend", "compare", "report")},
-    "run": "single_run",
-    **{name: name for name in ("convert", "decode", "show", "select", "average", "population")},
-    **{name: name for name in ("fit", "loglik", "impute", "query", "mpe", "sample", "export", "data")},
+_MODULES = {
+    **{module: (module,) for module in ("solve", "fit", "average", "select", "population")},
+    "show": ("show",),
+    "models": ("query", "mpe", "sample", "export"),
+    "rows": ("impute", "loglik"),
+    "instances": ("score", "convert", "decode"),
+    "verdicts": ("check", "explain", "recommend"),
+    "compare": ("compare", "report", "run"),
+    "choices": ("backends", "scores", "models", "methods"),
+    "data": ("data",),
 }
+COMMANDS = {name: module for module, names in _MODULES.items() for name in names}
 """The module of each command, in the order of the help."""
 
 _ELSEWHERE = {

@@ -5,36 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.cli.options import (
-    SEARCH,
-    ConstraintOptions,
-    Executor,
-    Instance,
-    Json,
-    LimitOptions,
-    MatrixOptions,
-    MaxSize,
-    Quiet,
-    ResultFile,
-    ScoreName,
-    Seed,
-    Treewidth,
-    expand_option_groups,
-)
+from jtsolve.cli.options import SEARCH, Json, Quiet, ResultFile, expand_option_groups
 from jtsolve.cli.output import (
     FOUND,
     INFEASIBLE,
     INTERRUPTED,
     NO_TREE,
     NOT_CONVERGED,
-    emit,
+    deliver,
     print_error,
     print_note,
+    put,
 )
-from jtsolve.cli.problems import read_or_score
+from jtsolve.cli.problems import ProblemOptions
 from jtsolve.core.formats import DRAWS, POSTERIOR
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import EXECUTOR
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod, Draws
@@ -47,7 +32,7 @@ if TYPE_CHECKING:
 def average(
     context: typer.Context,
     *,
-    instance: Instance,
+    task: ProblemOptions,
     method: Annotated[
         str,
         typer.Option(
@@ -57,20 +42,12 @@ def average(
             autocompletion=completion.of_kind("methods"),
         ),
     ] = "auto",
-    treewidth: Treewidth = None,
     edge_odds: Annotated[
         float, typer.Option(metavar="X", help="Prior odds of an edge.", rich_help_panel=SEARCH)
     ] = 1.0,
     trees: Annotated[
         int, typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH)
     ] = 0,
-    constrain: ConstraintOptions,
-    score: ScoreName = None,
-    max_size: MaxSize = None,
-    table: MatrixOptions,
-    spend: LimitOptions,
-    seed: Seed = 0,
-    executor: Executor = EXECUTOR.default,
     output: ResultFile = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -94,26 +71,15 @@ def average(
     from jtsolve.averaging.average import draw_trees
     from jtsolve.averaging.method import SourceRows
     from jtsolve.averaging.registry import METHODS
-    from jtsolve.core.files import write_atomically
-    from jtsolve.study.arguments import chosen, held_cluster
+    from jtsolve.study.arguments import held_cluster
 
-    how: AveragingMethod = chosen(METHODS, method, "tabulation")
-    run = spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
+    how: AveragingMethod = METHODS.chosen(method, "tabulation")
+    run = task.spend.run(context.obj, task.seed, silent=json or trees > 0, quiet=quiet)
 
     def rule(n: int, largest: int) -> "Tabulation":
         return how.tabulation(n, largest, run.limits, drawn=trees > 0)
 
-    problem, study, data = read_or_score(
-        instance,
-        run,
-        score=score,
-        default="niw",
-        options=table,
-        constrain=constrain,
-        treewidth=treewidth,
-        max_size=max_size,
-        rule=rule,
-    )
+    problem, study, data = task.read(run, "niw", rule=rule)
     if trees:
         draws = draw_trees(problem, trees, method=how, run=run, edge_odds=edge_odds)
         if draws is None:
@@ -121,13 +87,9 @@ def average(
             raise typer.Exit(INFEASIBLE)
         if (off := draws.diagnostics.get("total_variation")) is not None and not quiet:
             print_note(f"the draws are off the posterior by {off:.2g} at most, in total variation")
-        text = _lines(problem, draws)
-        if output is None:
-            emit(text)
-        else:
-            write_atomically(output, text)
+        put(_lines(problem, draws), output)
         return
-    with held_cluster(executor, spend.threads) as cluster:
+    with held_cluster(task.executor, task.spend.threads) as cluster:
         rows = None if study is None or data is None else SourceRows(study.score, data)
         found = averaged(problem, method=how, run=run, edge_odds=edge_odds, cluster=cluster, rows=rows)
     if found is None:
@@ -135,16 +97,9 @@ def average(
         raise typer.Exit(INFEASIBLE)
 
     from jtsolve.averaging.document import posterior_to_json
-    from jtsolve.cli.summary import describe_posterior
 
-    lost = _early_end(found)
-    document = posterior_to_json(found)
-    if output is not None:
-        write_atomically(output, document)
-    if json:
-        emit(document)
-    elif not quiet:
-        emit(describe_posterior(found))
+    lost, document = _early_end(found), posterior_to_json(found)
+    deliver(document, lambda: str(found), output, json=json, quiet=quiet)
     if (warning := found.warning) is not None:
         print_error(warning)
     if lost is not None:

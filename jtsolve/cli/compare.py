@@ -1,24 +1,25 @@
-"""`jtsolve compare`: backends × instances × treewidths × seeds, one process per run."""
+"""`jtsolve compare`, `report`, `run`: a comparison of backends, its report, and one of its runs."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import ConstraintOptions, Executor, expand_option_groups
-from jtsolve.cli.output import FAULTY, print_note
-from jtsolve.core.formats import TABLE
-from jtsolve.errors import ChoiceError
+from jtsolve.cli.options import ConstraintOptions, Executor, expand_option_groups, file_argument, file_option
+from jtsolve.cli.output import FAULTY, emit, print_faults, print_note, put
+from jtsolve.core.formats import RESULT
+from jtsolve.core.outputs import claim_outputs
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import EXECUTOR
 
 if TYPE_CHECKING:
-    from jtsolve.compare.folder import ComparisonPlan, Folder
+    from collections.abc import Sequence
+
+    from jtsolve.compare.folder import Folder
     from jtsolve.compare.grid import Grid
     from jtsolve.compare.running.local import Executor as Place
-    from jtsolve.compare.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ def compare(
     call. Exit code 1: a tree is wrong, or runs contradict each other.
     """
     from jtsolve.compare.folder import Folder
+    from jtsolve.compare.plan import planned
+    from jtsolve.compare.running.live import execute
 
     folder = Folder(output)
     chosen = _executor(executor, jobs)
@@ -99,7 +102,7 @@ def compare(
             )
         if not instances or grid.backends is None:
             raise ChoiceError("give instances and --backends, or --resume")
-        plan = _planned(folder, instances, _grid(grid), constrain, request, jobs)
+        plan = planned(folder, instances, _grid(grid), constrain.restrictions(), request=request, jobs=jobs)
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)
@@ -107,12 +110,70 @@ def compare(
             f"{len(paths)} specifications are in {paths[0].parent}; run each: jtsolve run FILE --output …"
         )
         return
-    _execute(folder, plan, chosen, jobs, quiet=quiet, warm=not no_warm_up)
-
-    from jtsolve.cli.report import report_comparison
-
+    tell = (lambda _: None) if quiet else print_note
+    try:
+        execute(folder, plan, chosen, jobs, tell, warm=not no_warm_up)
+    except KeyboardInterrupt:
+        left = sum(spec.id not in folder.rows() for spec in plan.specs)
+        sys.stderr.write(
+            f"jtsolve: stopped; {left} of {len(plan.specs)} runs are left. Continue with: jtsolve compare "
+            f"--resume --output {folder.path}\n"
+        )
+        raise
     if report_comparison(folder, folder.path, quiet=quiet):
         raise typer.Exit(FAULTY)
+
+
+def report(
+    folder: Annotated[Path, file_argument("RUN/", "The --output of 'jtsolve compare'.")],
+    output: Annotated[
+        Path | None, file_option("Where to write; the default is RUN/.", metavar="FOLDER")
+    ] = None,
+) -> None:
+    """Report a comparison: report.html, runs.csv, tables.tex.
+
+    Every tree is checked again. Exit code 1: a tree is wrong, or runs contradict each other.
+    """
+    from jtsolve.compare.folder import Folder
+
+    place = output or folder
+    if output is not None and not output.is_dir():
+        raise InputError(str(output), "", "there is no such folder", "create it first")
+    if report_comparison(Folder(folder), place):
+        raise typer.Exit(FAULTY)
+
+
+def run(
+    context: typer.Context,
+    spec: Annotated[Path, file_argument("SPEC", "The run specification (JSON).")],
+    row: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    trace: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    output: Annotated[Path | None, file_option("Write the row here; default: print it.")] = None,
+    inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
+) -> None:
+    """Do one run of a comparison within its limits, and print its row as JSON.
+
+    'jtsolve compare --plan' writes specifications. A crash, a kill or a refusal is a row
+    too: exit code 0.
+    """
+    from jtsolve.compare.spec import read_spec, to_json
+
+    if inside:
+        from jtsolve.compare.running.supervise import run_inside
+
+        assert row is not None, "the supervisor gives both"
+        assert trace is not None, "the supervisor gives both"
+        run_inside(read_spec(spec), row, trace, context.obj)
+        return
+    if row is not None:
+        raise ChoiceError(f"'{row}': 'jtsolve run' runs one specification; its row is written to --output")
+    claim_outputs(output, kind=RESULT)
+
+    from jtsolve.compare.running.supervise import supervise
+
+    answer = supervise(read_spec(spec))
+    assert answer is not None, "nothing cancels it here"
+    put(to_json(answer), output)
 
 
 def _executor(name: str, jobs: int) -> "Place":
@@ -155,75 +216,25 @@ def _grid(options: GridOptions) -> "Grid":
         raise ChoiceError(f"{str(error).replace('`', chr(39))}; see 'jtsolve compare --help'") from None
 
 
-def _planned(
-    folder: "Folder",
-    places: "Sequence[str]",
-    grid: "Grid",
-    constrain: ConstraintOptions,
-    request: dict[str, Any],
-    jobs: int,
-) -> "ComparisonPlan":
-    """Returns the plan of a grid; writes its instances under the constraints."""
-    from datetime import UTC, datetime
+def report_comparison(folder: "Folder", place: Path, *, quiet: bool = False) -> bool:
+    """Judges and reports a comparison; returns whether there is a fault.
 
-    from jtsolve.compare.folder import ComparisonPlan
-    from jtsolve.compare.grid import expand, find_files
-    from jtsolve.core.machine import cores, describe_machine, free_memory
+    Args:
+        folder: of the runs.
+        place: the folder to write to.
+        quiet: whether only faults are printed.
+    """
+    from jtsolve.compare.reporting import exports
+    from jtsolve.compare.reporting.report import ComparisonReport
+    from jtsolve.listing import table
 
-    specs: list[Spec] = expand(
-        grid,
-        _instances(folder, constrain, find_files(places)),
-        memory=lambda: max(0.1, round(0.8 * free_memory() / jobs / 1e9, 1)),
-        threads=lambda: max(1, cores() // jobs),
-    )
-    machine = describe_machine(cores())
-    command = machine.pop("command")
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    return ComparisonPlan("jtsolve-comparison", 1, command, created, machine, specs, request)
-
-
-def _instances(folder: "Folder", constrain: ConstraintOptions, files: Sequence[Path]) -> list[Path]:
-    """Returns the instances, under the constraints: those are written into RUN/instances."""
-    from jtsolve.compare.grid import labels
-    from jtsolve.io.instance import read_problem, write_problem
-
-    for path in files:
-        if TABLE.format_to_read(path) is not None:
-            raise ChoiceError(
-                f"{path}: it holds data; score it first, with 'jtsolve score {path.name} --max-size K "
-                "--output INSTANCE', K the widest treewidth plus one"
-            )
-    restrictions = constrain.restrictions()
-    if not restrictions:
-        return list(files)
-    folder.make()
-    instances = [folder.path / "instances" / f"{label}.json.gz" for label in labels(files)]
-    for path, instance in zip(files, instances, strict=True):
-        instance.parent.mkdir(parents=True, exist_ok=True)
-        write_problem(restrictions.on(read_problem(path)), instance)
-    return instances
-
-
-def _execute(
-    folder: "Folder", plan: "ComparisonPlan", executor: "Place", jobs: int, *, quiet: bool, warm: bool
-) -> None:
-    """Does the missing runs, and journals every row."""
-    from jtsolve.compare.running.live import Board
-    from jtsolve.compare.running.warmup import warm_up
-
-    with folder.journal() as journal:
-        rows = folder.rows()  # the journal is locked: no other process adds rows
-        missing = [spec for spec in plan.specs if spec.id not in rows]
-        report = (lambda _: None) if quiet else print_note
-        board = Board(journal, missing, list(rows.values()), jobs, report)
-        try:
-            if warm and missing:
-                warm_up(missing, executor, folder.path)
-            executor.execute(missing, board.finished)
-        except KeyboardInterrupt:
-            left = sum(spec.id not in folder.rows() for spec in plan.specs)
-            sys.stderr.write(
-                f"jtsolve: stopped; {left} of {len(plan.specs)} runs are left. Continue with: jtsolve "
-                f"compare --resume --output {folder.path}\n"
-            )
-            raise
+    report = ComparisonReport.of(folder)
+    paths = report.write(place)
+    comparison = report.comparison
+    if not quiet:
+        tables = (exports.backends_table(comparison), exports.problems_table(comparison))
+        emit("\n\n".join(table(*one) for one in tables))
+        emit(f"{len(comparison.rows)} of {comparison.planned} runs; written: {', '.join(map(str, paths))}")
+    for fault in comparison.faults:
+        print_faults(fault.kind, [fault.message])
+    return bool(comparison.faults)

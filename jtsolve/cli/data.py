@@ -17,12 +17,13 @@ data = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Get exampl
 def list_data_sets() -> None:
     """List the data sets that can be fetched by name."""
     from jtsolve.data.registry import registry
+    from jtsolve.listing import table
 
-    lines = [f"{'name':<17} {'kind':<8} {'rows':>7} {'columns':>7}  terms"]
-    for entry in registry().values():
-        rows = "" if entry.rows is None else str(entry.rows)
-        lines.append(f"{entry.name:<17} {entry.kind:<8} {rows:>7} {entry.columns:>7}  {entry.terms}")
-    emit("\n".join(lines))
+    found = [
+        [entry.name, entry.kind, "" if entry.rows is None else entry.rows, entry.columns, entry.terms]
+        for entry in registry().values()
+    ]
+    emit(table(["name", "kind", "rows", "columns", "terms"], found))
 
 
 @data.command("example")

@@ -1,18 +1,195 @@
-"""Shared by the commands on models: evidence, and rows as a table of labels."""
+"""`jtsolve query`, `mpe`, `sample`, `export`: answers of a model, given evidence, and its files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from jtsolve.cli.output import emit
-from jtsolve.core.files import write_atomically
-from jtsolve.core.formats import EVIDENCE, TABLE
+import typer
+
+from jtsolve.cli import completion
+from jtsolve.cli.options import Json, Model, TableMemory, file_option, limit_tables
+from jtsolve.cli.output import emit, emit_json, put
+from jtsolve.core.formats import EVIDENCE, MODEL, TABLE
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from jtsolve.models.framed import Model as Framed
     from jtsolve.models.protocol import Distribution
+
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="A=x,B=y", help="Evidence, NAME=STATE,NAME=STATE, or a UAI file (.evid); may be repeated."
+    ),
+]
+Likelihood = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="A=P:P", help="Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
+    ),
+]
+
+_DRAWN = 64
+"""Bytes of a drawn cell: its code or number, its place in a column of text, and the text that is written."""
+
+
+def query(
+    model: Model,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,…", help="The joint distribution of these; may be repeated; default: each."
+        ),
+    ] = None,
+    given: Given = None,
+    likelihood: Likelihood = None,
+    memory_limit: TableMemory = None,
+    json: Json = False,
+) -> None:
+    """Compute the probabilities of the states of variables, singly or jointly, given evidence.
+
+    Of a Bayesian network (.bif), only the part that the answer depends on is read. A joint distribution
+    or tables that are too large are refused with their size, before any work.
+    """
+    from jtsolve.listing import table
+
+    found = read_model(model, memory_limit)
+    known = evidence(found.model, given, likelihood)
+    groups = [_names(text, found.names) for text in target] if target else found.singly(known)
+    answer = found.posterior(groups, known, memory=memory_limit)
+    if json:
+        emit_json(answer.facts())
+        return
+    texts = [table(*one) for one in answer.printed()]
+    if answer.log_probability is None:
+        texts.append(f"ln P(evidence) is left out, and the evidence assumed possible: {answer.refusal}")
+    elif known:
+        what = "density" if found.model.is_continuous else "P"
+        texts.append(f"ln {what}(evidence) = {answer.log_probability:.6f} nats")
+    emit("\n\n".join(texts))
+
+
+def _names(text: str, names: tuple[str, ...]) -> list[str]:
+    """Returns the variables named; a name may contain commas."""
+    return [text] if text in names else [name.strip() for name in text.split(",")]
+
+
+def mpe(
+    model: Model,
+    given: Given = None,
+    likelihood: Likelihood = None,
+    best: Annotated[int, typer.Option(metavar="N", min=1, help="The number of explanations.")] = 1,
+    memory_limit: TableMemory = None,
+    json: Json = False,
+) -> None:
+    """Find the most probable explanation of the evidence, a state for every variable; or the N best.
+
+    Real numbers have one, the conditional mean. Observed variables of a network (.bif) need no memory.
+    """
+    from jtsolve.listing import table
+
+    found = read_model(model, memory_limit)
+    answers, of_evidence = found.explain(evidence(found.model, given, likelihood), best, memory=memory_limit)
+    measure, kind = ("density", "values") if found.model.is_continuous else ("probability", "states")
+    if json:
+        listed = [
+            {
+                kind: dict(zip(found.names, answer.values, strict=True)),
+                f"log_{measure}": answer.log_probability + of_evidence,
+                f"log_{measure}_given_evidence": answer.log_probability,
+            }
+            for answer in answers
+        ]
+        emit_json({f"log_{measure}_of_evidence": of_evidence, "best": listed})
+        return
+    rows: list[list[object]] = [
+        [name, *(answer.values[v] for answer in answers)] for v, name in enumerate(found.names)
+    ]
+    logs = [answer.log_probability for answer in answers]
+    if found.model.is_continuous:
+        rows.append(["ln density(all | evidence)", *logs])
+    else:
+        rows.append(["P(all | evidence)", *map(exp, logs)])
+    name = "ln density(all, evidence)" if found.model.is_continuous else "ln P(all, evidence)"
+    rows.append([name, *(log + of_evidence for log in logs)])
+    emit(table(["variable", *(f"best {k + 1}" for k in range(len(answers)))], rows))
+
+
+def sample(
+    model: Model,
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")] = 10,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
+    given: Given = None,
+    likelihood: Likelihood = None,
+    output: Annotated[
+        Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow) instead of printing.")
+    ] = None,
+    memory_limit: TableMemory = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
+) -> None:
+    """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
+    claim_outputs(output, kind=TABLE)
+
+    if json and output is not None:
+        raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
+    from jtsolve.cli.rows import put_rows
+    from jtsolve.models.layout import require_room
+    from jtsolve.models.tables import labelled
+
+    found = read_model(model, memory_limit).model
+    require_room(len(found.columns) * rows, f"{rows} rows", "fewer rows, into several files", _DRAWN)
+    drawn = found.sample(rows, seed, evidence(found, given, likelihood))
+    if json:
+        emit_json(labelled(found, drawn).to_dict(as_series=False))
+    else:
+        put_rows(found, drawn, output)
+
+
+def export(
+    model: Model,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="FORMAT",
+            help=f"{', '.join(MODEL.formats)}; default: that of the name of --output.",
+            autocompletion=completion.complete_from(lambda: MODEL.formats),
+        ),
+    ] = None,
+    output: Annotated[Path | None, file_option("Write it here; default: print it.")] = None,
+    root: Annotated[
+        int, typer.Option(metavar="N", min=1, help="For bif and bifxml: the root clique, counted from 1.")
+    ] = 1,
+    memory_limit: TableMemory = None,
+) -> None:
+    """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
+
+    bif has only words as names: others are replaced, with a warning, and kept as properties, from which
+    jtsolve restores them; bifxml keeps all names; uai and td have none. pyAgrum reads the numbers of bif and
+    uai in single precision: use bifxml for it. As bif, bifxml, uai or td, a feature tree becomes one junction
+    tree, which is refused with its size if that is too large.
+    """
+    if to is not None:
+        MODEL.require(to)
+    if output is not None:
+        to = MODEL.format_to_write(output, to)
+        claim_outputs(output)
+    if to is None:
+        raise ChoiceError(
+            f"name the format to print: --to {'|'.join(MODEL.formats)}; or give an --output with its suffix"
+        )
+
+    put(read_model(model, memory_limit).export(to, root - 1).encode(), output)
+
+
+def read_model(path: Path, gigabytes: float | None) -> "Framed":
+    """Returns the model in a file, with a limit on the memory of its tables."""
+    from jtsolve.models.framed import Model
+
+    limit_tables(gigabytes)
+    return Model.read(path)
 
 
 def parse_assignments(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
@@ -85,73 +262,3 @@ def evidence(
             raise InputError("--likelihood", f"'{name}'", "its state is given", "leave out one of the two")
         found[name] = [number(word, "--likelihood", name) for word in text.split(":")]
     return found
-
-
-def labelled(model: "Distribution", rows: Iterable[Any], *, typed: bool = False) -> "pl.DataFrame":
-    """Returns rows as a frame of labels of states, or of numbers.
-
-    Args:
-        model: the distribution.
-        rows: in its coding.
-        typed: whether states become values, and missing ones null, where their column has other ones than
-            texts.
-    """
-    import numpy as np
-    import polars as pl
-
-    from jtsolve.tables.frames import FrameStyle
-
-    made = []
-    for column, row in zip(model.columns, rows, strict=True):
-        if column.states is None:
-            made.append(pl.Series(column.name, row))
-        elif typed:
-            one = column.series(FrameStyle(), row)
-            made.append(one.cast(pl.String) if isinstance(one.dtype, pl.Enum) else one)
-        else:
-            labels = pl.Series(column.name, [*column.states, None], dtype=pl.String)
-            made.append(labels.gather(np.where(row < 0, len(column.states), row)))
-    return pl.DataFrame(made)
-
-
-def rows_in_format(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
-    """Returns rows of a model as the contents of a table, a format of `formats.TABLE`.
-
-    Text is written as the data of the model were.
-
-    Args:
-        model: whose columns the rows have.
-        rows: codes or numbers.
-        kind: the format.
-    """
-    import polars as pl
-
-    from jtsolve.tables.options import Habits
-    from jtsolve.tables.writing import rows_as
-
-    if kind not in ("csv", "tsv"):
-        return rows_as(labelled(model, rows, typed=True), kind)
-    frame, habits = labelled(model, rows), Habits.of(model)
-    cut = {column.name for column in model.columns if column.cuts is not None}  # into ranges, which are words
-    numbers = [pl.col(name).cast(pl.String) for name in habits.commas or () if name not in cut]
-    frame = frame.with_columns(one.str.replace(".", ",", literal=True) for one in numbers)
-    dialect = habits.dialect
-    mark = dialect.separator or ","
-    # A blank line is no row, and several blanks are one separator.
-    null = "?" if frame.width == 1 or mark == " " else ""
-    text = rows_as(frame, kind, null=null, header=dialect.header, separator=mark)
-    return text.decode().encode(dialect.encoding)
-
-
-def put_rows(model: "Distribution", rows: Iterable[Any], output: str | Path | None) -> None:
-    """Writes rows of a model to a file in the format of its suffix, or prints them as CSV.
-
-    Args:
-        model: whose columns the rows have.
-        rows: codes or numbers.
-        output: the file; None to print.
-    """
-    if output is None:
-        emit(rows_in_format(model, rows, "csv"))
-    else:
-        write_atomically(output, rows_in_format(model, rows, TABLE.format_to_write(output)))

@@ -3,11 +3,11 @@
 `expand_option_groups` lets a command declare a group, a frozen dataclass of options, as one parameter.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -122,18 +122,6 @@ MaxSize = Annotated[int | None, declared(MAX_SIZE, OF_DATA, expert=True)]
 Forbid = Annotated[list[str] | None, declared(FORBID, CONSTRAINTS)]
 Require = Annotated[list[str] | None, declared(REQUIRE, CONSTRAINTS)]
 Constraint = Annotated[list[str] | None, declared(CONSTRAINT, CONSTRAINTS)]
-Given = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A=x,B=y", help="Evidence, NAME=STATE,NAME=STATE, or a UAI file (.evid); may be repeated."
-    ),
-]
-Likelihood = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A=P:P", help="Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
-    ),
-]
 TableMemory = Annotated[
     float | None,
     typer.Option("--memory-limit", metavar="GB", help="Memory of the tables; by default the free memory."),
@@ -330,22 +318,32 @@ def flags_given(options: Any) -> list[str]:
 
 def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Returns a command in whose signature, which typer reads, the options of a group replace the group."""
-    groups: dict[str, Any] = {}
-    parameters: list[Parameter] = []
-    for name, parameter in signature(command).parameters.items():
-        if is_dataclass(parameter.annotation):
-            groups[name] = parameter.annotation
-            parameters += signature(groups[name]).parameters.values()
-        else:
-            parameters.append(parameter)
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in _flat(command)]
 
     def run(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(*(given.pop(entry.name) for entry in fields(group)))
-        command(**given)
+        _called(command, given)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    by_name = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
-    run.__signature__ = Signature(by_name)  # type: ignore[attr-defined]  # of `inspect`
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # of `inspect`
     return run
+
+
+def _flat(held: Callable[..., Any]) -> Iterator[Parameter]:
+    """Yields the options of a command or a group, those of an inner group in its place."""
+    for parameter in signature(held).parameters.values():
+        if is_dataclass(parameter.annotation):
+            yield from _flat(cast("Any", parameter.annotation))
+        else:
+            yield parameter
+
+
+def _called(held: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """Calls a command, or builds a group, with the options given for all of them."""
+    parameters = signature(held).parameters.items()
+    return held(
+        **{
+            name: _called(cast("Any", one.annotation), given) if is_dataclass(one.annotation) else given[name]
+            for name, one in parameters
+        }
+    )

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,6 @@ INTERNAL = 70
 _LONGEST_LINE = 1000
 _LONGEST_FINDING = 8000
 """Characters of a finding, whose advice names all columns: enough for some 500."""
-_CELL = 64
-"""Bytes of a drawn cell: its code or number, its place in a column of text, and the text that is written."""
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
@@ -88,6 +86,38 @@ def emit(text: str | bytes) -> None:
             sys.stdout.write(printable(text.rstrip("\n")) + "\n")
 
 
+def put(data: bytes, output: str | Path | None) -> None:
+    """Writes data to a file, or prints them without one."""
+    if output is None:
+        emit(data)
+        return
+    from jtsolve.core.files import write_atomically
+
+    write_atomically(output, data)
+
+
+def deliver(
+    document: bytes, text: Callable[[], str], output: Path | None, *, json: bool, quiet: bool = False
+) -> None:
+    """Writes an answer to a file and prints it; one of hours is printed even if it cannot be written.
+
+    Args:
+        document: the answer as JSON.
+        text: returns it for people.
+        output: the file; None for none.
+        json: whether to print the document instead of the text.
+        quiet: whether to print no text.
+    """
+    try:
+        if output is not None:
+            put(document, output)
+    finally:
+        if json:
+            emit(document)
+        elif not quiet:
+            emit(text())
+
+
 def json_text(value: Any) -> str:
     """Returns a value as JSON; numbers that are not finite become null."""
     from jtsolve.io.documents import indented_json, json_value
@@ -131,19 +161,3 @@ def _abandon_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-
-
-def require_rows(columns: int, rows: int) -> None:
-    """Checks that drawn rows fit in memory, as codes and as text.
-
-    Raises:
-        LimitError: they do not.
-    """
-    from jtsolve.core.machine import free_memory
-
-    needed, free = columns * rows * _CELL, free_memory()
-    if needed > free:
-        raise LimitError(
-            f"{rows} rows of {columns} columns need {needed / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB "
-            "are free. Fix: draw fewer rows, into several files"
-        )

@@ -1,32 +1,25 @@
 """`jtsolve solve`: the best junction tree of an instance or a data file, or the best ones in order."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jtsolve.cli.options import (
+    SEARCH,
     BackendName,
-    ConstraintOptions,
-    Executor,
-    Instance,
     Json,
-    LimitOptions,
-    MatrixOptions,
-    MaxSize,
     Quiet,
     ResultFile,
-    ScoreName,
-    Seed,
-    Treewidth,
     expand_option_groups,
     file_option,
 )
-from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, show_findings
-from jtsolve.cli.problems import read_or_score
+from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, deliver, show_findings
+from jtsolve.cli.problems import ProblemOptions
 from jtsolve.core.formats import CERTIFICATE, RESULT
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import BACKEND, EXECUTOR
+from jtsolve.options import BACKEND
 from jtsolve.scoring.score import MIXED_SCORE
 
 if TYPE_CHECKING:
@@ -38,27 +31,19 @@ if TYPE_CHECKING:
 def solve(
     context: typer.Context,
     *,
-    instance: Instance,
-    treewidth: Treewidth = None,
+    task: ProblemOptions,
     backend: BackendName = BACKEND.default,
     k_best: Annotated[
-        int | None, typer.Option(metavar="K", help="The K best trees, in order.", rich_help_panel="Search")
+        int | None, typer.Option(metavar="K", help="The K best trees, in order.", rich_help_panel=SEARCH)
     ] = None,
     within: Annotated[
         float | None,
         typer.Option(
             metavar="NATS",
             help="All trees within NATS of the best; with --k-best, K at most.",
-            rich_help_panel="Search",
+            rich_help_panel=SEARCH,
         ),
     ] = None,
-    constrain: ConstraintOptions,
-    score: ScoreName = None,
-    max_size: MaxSize = None,
-    table: MatrixOptions,
-    spend: LimitOptions,
-    seed: Seed = 0,
-    executor: Executor = EXECUTOR.default,
     output: ResultFile = None,
     certificate: Annotated[Path | None, file_option("Write a proof of the bound (.json, .json.gz).")] = None,
     json: Json = False,
@@ -79,7 +64,7 @@ def solve(
     from jtsolve.study.arguments import backend_of
 
     searcher = backend_of(backend)
-    run = spend.run(context.obj, seed, silent=json, quiet=quiet)
+    run = task.spend.run(context.obj, task.seed, silent=json, quiet=quiet)
 
     from jtsolve.core.ranking import Ranking
     from jtsolve.kbest import require_number
@@ -87,51 +72,27 @@ def solve(
 
     if k_best is not None or within is not None:
         require_number(k_best, within)
-    problem, _, _ = read_or_score(
-        instance,
-        run,
-        score=score,
-        default=MIXED_SCORE,
-        options=table,
-        constrain=constrain,
-        treewidth=treewidth,
-        max_size=max_size,
-        backend=searcher,
-        executor=executor,
-        threads=spend.threads,
-    )
+    problem, _, _ = task.read(run, MIXED_SCORE, backend=searcher, executor=task.executor)
     found = answer(problem, run, backend=searcher, certificate=certificate, k=k_best, within=within)
 
-    from jtsolve.core.files import write_atomically
     from jtsolve.solving import findings_of
 
     if isinstance(found.found, Ranking):
-        from jtsolve.cli.summary import describe_ranking
         from jtsolve.io.ranking import ranking_to_document, ranking_to_json
+        from jtsolve.io.summary import describe_ranking
 
-        ranking = found.found
-        best = ranking.best
-        data = ranking_to_json(ranking)
-        document = ranking_to_document(ranking)
+        best, data = found.found.best, ranking_to_json(found.found)
+        text = partial(describe_ranking, ranking_to_document(found.found), "the results")
     else:
-        from jtsolve.cli.summary import result_text
         from jtsolve.io.result import result_to_document, result_to_json
+        from jtsolve.io.summary import result_text
 
-        best = found.found
-        data = result_to_json(best)
-    try:
-        if output is not None:
-            write_atomically(output, data)
-    finally:  # an answer of hours is printed even if it cannot be written
-        facts = _facts(found.choice, best)
-        if json:
-            emit(data)
-        elif not quiet and isinstance(found.found, Ranking):
-            emit(describe_ranking(document, "the results", facts))
-        elif not quiet:
-            emit(result_text(result_to_document(best), "the result", facts))
-        if not quiet:
-            show_findings("check of the answer", findings_of(problem, best.tree))
+        best, data = found.found, result_to_json(found.found)
+        text = partial(result_text, result_to_document(best), "the result")
+    facts = _facts(found.choice, best)
+    deliver(data, lambda: text(facts), output, json=json, quiet=quiet)
+    if not quiet:
+        show_findings("check of the answer", findings_of(problem, best.tree))
     if found.uncertified is not None:
         raise found.uncertified
     raise typer.Exit(_exit_code(best))

@@ -172,7 +172,7 @@ def expand(
             raise ChoiceError(f"'{treewidth}' is not a treewidth; give a number or '{NO_TREEWIDTH}'")
     for backend in grid.backends:
         if backend != AUTO:
-            REGISTRY.parse(backend, files=False)
+            REGISTRY.parse(backend)
     memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
     workers = threads() if grid.threads is None else grid.threads
     specs = [

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FILES = frozenset({"certificate"})
-"""Options that name a file to write."""
 _LONGEST_LINE = 500
 """Characters of a line on standard error."""
 
@@ -168,24 +166,14 @@ class Registry(MutableMapping[str, T]):
                     sys.stderr.write(on_one_line(f"{error}; it is left out", _LONGEST_LINE) + "\n")
         return usable
 
-    def parse(self, text: str, *, files: bool = True) -> T:
-        """Returns the value that a text such as "lns:exact=dp,kicks=20" describes.
-
-        Args:
-            text: see the module.
-            files: whether it may name files to write; not in a specification that others wrote.
+    def parse(self, text: str) -> T:
+        """Returns the value that a text such as "lns:exact=dp,kicks=20" describes; see the module.
 
         Raises:
             ChoiceError: the value or an option does not exist, or an option's value is invalid.
         """
         name, options = split_choice(text)
-        value = self.with_options(self._found(name), options) if options else self.find(name)
-        for called, key, _ in () if files else self.files_of(value):
-            raise ChoiceError(
-                f"the option '{key}' of {called} names a file, which runs of a comparison may not write; use "
-                "'jtsolve solve' for it"
-            )
-        return value
+        return self.with_options(self._found(name), options) if options else self.find(name)
 
     def chosen(self, given: object, attribute: str) -> T:
         """Returns the value that a text describes, or the value itself.
@@ -235,20 +223,6 @@ class Registry(MutableMapping[str, T]):
                 )
             changed[key] = kind.with_options(value, texts)
         return self._built(base, changed)
-
-    def files_of(self, value: T) -> Iterator[tuple[str, str, str]]:
-        """Yields the files that options of a value, or of one within, name to write.
-
-        Each with the value that has the option, in words, and the key of the option.
-        """
-        for key, kind in self._types.of(value).items():
-            held = getattr(value, key)
-            if key in FILES and held is not None:
-                yield self._called(value), key, held
-            inside = self._types.registry_in(kind)
-            for part in held if isinstance(held, tuple) else (held,):
-                if inside is not None and part is not None:
-                    yield from inside.files_of(part)
 
     def text_of(self, value: T) -> str:
         """Returns the text of a value: its name, and the options that differ from the registered ones.

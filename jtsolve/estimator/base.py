@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.core.machine import memory_bytes
 from jtsolve.core.run import Console, Limits, Run
-from jtsolve.errors import ChoiceError, JtsolveError, at
+from jtsolve.errors import ChoiceError, at
 from jtsolve.estimator.rows import checked_features, checked_weights, is_frame
 from jtsolve.models.columns import hidden_of
+from jtsolve.models.framed import Model
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.rows import open_rows
 from jtsolve.options import BACKEND, Door
@@ -33,7 +35,7 @@ from jtsolve.tables.table import DataTable, MixedTable
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -43,12 +45,13 @@ if TYPE_CHECKING:
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.rows import FileRows
     from jtsolve.scoring.score import ScoreFunction
-    from jtsolve.tables.options import Decimal, Discretisation, Missing
+    from jtsolve.tables.options import Decimal, Discretisation
 
 UNSEEN = -2
 """Code of a value that does not occur in training."""
 
-_MISSING = ("state", "em", "drop-rows", "impute-mode", "refuse")
+Treatment: TypeAlias = Literal["state", "em", "drop-rows", "impute-mode", "refuse"]
+"""Treatments of missing values in training."""
 _WEIGHTS = "sample_weight"
 
 
@@ -81,6 +84,8 @@ class Training(NamedTuple):
         rows: their features, uncoded and never merged.
         times: shape (rows,), their weights as counts of `table.unit`; None for 1 each.
         style: how X held the values that are states.
+        is_frame: whether X is a frame.
+        further: the variable to predict; None for none.
     """
 
     study: Study
@@ -88,6 +93,8 @@ class Training(NamedTuple):
     rows: FileRows
     times: NDArray[np.int64] | None
     style: FrameStyle
+    is_frame: bool
+    further: Further | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,28 +117,50 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     threads: int | None = None
     random_state: Any = 0
 
-    def _read(  # noqa: PLR0917 - as `fit` has them
-        self,
-        X: Any,
-        features: Mapping[str, Any],
-        run: Run,
-        sample_weight: Any = None,
-        further: Further | None = None,
-        missing: Missing | None = None,
-    ) -> Training:
-        """Returns the rows to learn from, after the data check.
+    CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {"missing": get_args(Treatment)}
+    """The values of parameters that have few."""
+
+    @at(Door.ESTIMATOR)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learns the tree and fits its parameters.
 
         Args:
-            X: shape (rows, features).
-            features: its columns, by name.
-            run: of the fit.
-            sample_weight: shape (rows,), or None.
-            further: the variable to predict; None for none.
-            missing: see `Coding`; None for the parameter of this name.
+            X: shape (rows, features): an array or a frame.
+            y: shape (rows,): the class of each row, or its target, a number; ignored where nothing is
+                predicted.
+            sample_weight: shape (rows,): how often each row counts; fractions only for bic, aic, mdl and ml.
+
+        Raises:
+            ValueError: a shape, a class, a target or a weight is invalid.
+            InputError: a column cannot be read as states, or as numbers.
+            ChoiceError: a parameter is invalid.
+            LimitError: the backend found no tree within the limits.
         """
+        return self._fitted(X, y, sample_weight)
+
+    def _fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        features = checked_features(self, X, reset=True)
+        further = self._further(features, y)
+        with running(self) as run:
+            self.require_parameters()
+            self._fit(self._read(X, features, run, sample_weight, further), run)
+        return self
+
+    def _further(self, features: Mapping[str, Any], y: Any) -> Further | None:  # noqa: ARG002
+        """Returns the variable to predict, checked; None for none."""
+        return None
+
+    def _fit(self, training: Training, run: Run) -> None:
+        """Sets the attributes of a fitted estimator."""
+        self._model = self._learned(training, run)
+        self.model_ = Model(self._model, training.style)
+
+    def _read(
+        self, X: Any, features: Mapping[str, Any], run: Run, sample_weight: Any, further: Further | None
+    ) -> Training:
+        """Returns the rows to learn from, after the data check; see `fit`."""
         given = {option.name: getattr(self, option.name) for option in DATA if hasattr(self, option.name)}
         given["missing_values"] = self._gaps
-        given |= {} if missing is None else {"missing": missing}
         columns = values = dict(features)
         if further is not None:
             given |= further.role
@@ -142,7 +171,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             given["weights"] = unused_name(_WEIGHTS, columns)
             columns = {**columns, given["weights"]: weights}
         data = Data(columns, reading_of(given))
-        study = Study(data, self._score, treewidth_of(self.treewidth), backend=backend_of(self.backend))
+        width = treewidth_of(self.treewidth) if "treewidth" in self._kind.uses else None
+        study = Study(data, self._score, width, backend=backend_of(self.backend))
         table = study.read(run)
         assert isinstance(table, DataTable | MixedTable), "the score is of states, or mixed"
         self._habits = Habits.of(table)
@@ -153,7 +183,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             times = times[times > 0]
         names = FrameStyle.of(X, {}).names if is_frame(X) else {}
         style = replace(replace(data, source=values).style(table), pandas=is_pandas(X), names=names)
-        return Training(study, table, rows, times, style)
+        return Training(study, table, rows, times, style, is_frame(X), further)
 
     def require_parameters(self) -> None:
         """Checks the parameters.
@@ -161,8 +191,9 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         Raises:
             ChoiceError: one is invalid.
         """
-        if getattr(self, "missing", "state") not in _MISSING:
-            raise ChoiceError(f"missing={self.missing!r}; choose among {', '.join(_MISSING)}")
+        for name, known in self.CHOICES.items():
+            if getattr(self, name) not in known:
+                raise ChoiceError(f"{name}={getattr(self, name)!r}; choose among {', '.join(known)}")
         if self.smoothing is not None and not self.smoothing > 0:
             raise ChoiceError(
                 f"smoothing={self.smoothing}; give a number above 0, so that no row is impossible"
@@ -189,12 +220,15 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return score
 
-    def _learned(self, training: Training, run: Run, kind: ModelKind = Tree()) -> Any:  # noqa: B008 - frozen
-        """Returns the model of some rows, of a kind that may learn no trees of a treewidth."""
-        study = training.study
-        if "treewidth" not in kind.uses:
-            study = replace(study, treewidth=None)
-        return fitted(kind, study, run, table=training.table, smoothing=self.smoothing).model
+    @property
+    def _kind(self) -> ModelKind:
+        """The kind of model, which may learn no trees of a treewidth."""
+        return Tree()
+
+    def _learned(self, training: Training, run: Run) -> Any:
+        """Returns the model of some rows."""
+        table, smoothing = training.table, self.smoothing
+        return fitted(self._kind, training.study, run, table=table, smoothing=smoothing).model
 
     @at(Door.ESTIMATOR)
     def _codes(self, X: Any, columns: Sequence[Column | RealColumn]) -> NDArray[Any]:
@@ -218,33 +252,36 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class Running(at):
-    """The context of a fit: findings of the data check become warnings where `fit` was called."""
+@contextmanager
+def running(estimator: Any) -> Iterator[Run]:
+    """Yields the run of a fit; findings of the data check become warnings where `fit` was called."""
+    state, found = estimator.random_state, list[object]()
+    seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
+    limits = Limits(estimator.time, memory_bytes(estimator.memory), estimator.threads, seed)
+    try:
+        yield Run(limits, Console(warn=lambda _title, findings: found.extend(findings)))
+    finally:
+        for finding in found:
+            warnings.warn(
+                str(finding), DataWarning, stacklevel=6
+            )  # above `fit`, `_fitted`, and a context of each
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(Door.ESTIMATOR)
-        self._estimator = estimator
-        self._found: list[object] = []
 
-    def __enter__(self) -> Run:
-        """Returns the run; the parameters are checked first."""
-        super().__enter__()
-        one = self._estimator
-        try:
-            if isinstance(one, TreeEstimator):
-                one.require_parameters()
-            state = one.random_state
-            seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
-            limits = Limits(one.time, memory_bytes(one.memory), one.threads, seed)
-        except JtsolveError as error:
-            super().__exit__(type(error), error, None)
-            raise
-        return Run(limits, Console(warn=lambda _title, findings: self._found.extend(findings)))
+def name_of(y: Any, default: str, features: Mapping[str, Any]) -> str:
+    """Returns the name of a variable to predict, different from those of the features.
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        for finding in self._found:
-            warnings.warn(str(finding), DataWarning, stacklevel=3)
-        super().__exit__(kind, error, traceback)
+    Args:
+        y: the variable, perhaps with a name; None if there is none.
+        default: its name otherwise.
+        features: by name.
+
+    Raises:
+        ValueError: there is no variable.
+    """
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None; give a value for each row")
+    own = getattr(y, "name", None)
+    return unused_name(own if isinstance(own, str) and own else default, features)
 
 
 def unused_name(name: str, names: Mapping[str, Any]) -> str:

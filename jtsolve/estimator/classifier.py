@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -18,8 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import Further, Running, Training, TreeEstimator, known, unused_name
-from jtsolve.estimator.rows import checked_features
+from jtsolve.estimator.base import Further, Training, Treatment, TreeEstimator, known, name_of
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.models.messages import log_sum
@@ -64,8 +63,6 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         model_: the `jtsolve.Model` of features and class, of a joint tree.
         models_: the model of the features in each class, of class-conditional trees.
         class_name_: the name of the class column: that of y, or "class".
-        n_features_in_: number of features.
-        feature_names_in_: their names, if X has names.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -76,49 +73,32 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
 
     trees: Literal["joint", "class-conditional"] = "joint"
     class_prior: Any = None
-    missing: Literal["state", "em", "drop-rows", "impute-mode", "refuse"] = "state"
+    missing: Treatment = "state"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JunctionTreeClassifier:
-        """Learns the trees and fits their tables.
+    CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **TreeEstimator.CHOICES,
+        "trees": ("joint", "class-conditional"),
+    }
 
-        Args:
-            X: shape (rows, features): an array or a frame.
-            y: shape (rows,): the class of each row.
-            sample_weight: shape (rows,): how often each row counts; fractions only for bic, aic, mdl and ml.
-
-        Raises:
-            ValueError: a shape, a class or a weight is invalid.
-            InputError: a column cannot be read as states.
-            ChoiceError: a parameter is invalid.
-            LimitError: the backend found no tree within the limits.
-        """
-        if self.trees not in ("joint", "class-conditional"):
-            raise ChoiceError(f"trees={self.trees!r}; choose joint or class-conditional")
-        features = checked_features(self, X, reset=True)
-        classes = self._classes(features, y)
-        with Running(self) as run:
-            training = self._read(X, features, run, sample_weight, classes)
-            self.class_name_, self.classes_ = classes.name, classes.values
-            if self.trees == "joint":
-                self._models: tuple[JunctionTreeModel | MixedTreeModel, ...] = (self._learned(training, run),)
-                self.model_ = Model(self._models[0], training.style)
-                (shares,) = self._models[0].posterior([self._models[0].names[-1:]], {}).tables
-            else:
-                shares = self._fit_each(training, run)
+    def _fit(self, training: Training, run: Run) -> None:
+        assert training.further is not None, "y is required"
+        self.class_name_, _, self.classes_, _ = training.further
+        if self.trees == "joint":
+            super()._fit(training, run)
+            self._models: tuple[JunctionTreeModel | MixedTreeModel, ...] = (self._model,)
+            (shares,) = self._model.posterior([self._model.names[-1:]], {}).tables
+        else:
+            shares = self._fit_each(training, run)
         self._log_shares = np.log(shares)
         self.class_log_prior_ = self._log_shares if self.class_prior is None else np.log(self._given_prior())
-        return self
 
-    def _classes(self, features: Mapping[str, Any], y: Any) -> Further:
+    def _further(self, features: Mapping[str, Any], y: Any) -> Further:
         """Returns the classes of the rows, checked.
 
         Raises:
             ValueError: there are none, not one for each row, missing ones, or continuous ones.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; give the classes"
-            )
+        name = name_of(y, CLASS, features)
         import polars as pl
 
         labels = column_or_1d(y, warn=True)
@@ -128,9 +108,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             raise ValueError("y has missing values; leave out their rows")
         check_classification_targets(labels)
         values, codes = np.unique(labels, return_inverse=True)
-        own = getattr(y, "name", None)
-        name = own if isinstance(own, str) and own else CLASS
-        texts, name = list(map(label_of, values)), unused_name(name, features)
+        texts = list(map(label_of, values))
         column = pl.Series(texts, dtype=pl.Enum(texts)).gather(codes)
         return Further(name, column, values, {"class_column": name})
 

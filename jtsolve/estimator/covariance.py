@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,27 +10,25 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.utils.validation import validate_data
 
 from jtsolve.core.result import require_tree
-from jtsolve.core.varset import members
-from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import Running
+from jtsolve.errors import ChoiceError, at
+from jtsolve.estimator.base import running
 from jtsolve.estimator.rows import checked_weights
 from jtsolve.models.learning.mixed_tree import fit_mixed
-from jtsolve.options import BACKEND
+from jtsolve.options import BACKEND, Door
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.score import is_gaussian
 from jtsolve.solving import solve
 from jtsolve.study.arguments import backend_of, score_argument, treewidth_of
 from jtsolve.study.data import COVARIANCE_SCORE
+from jtsolve.study.trees import NamedTree
 from jtsolve.tables.covariance import table_of_covariance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jtsolve.core.backend import Backend
-    from jtsolve.core.varset import VarSet
     from jtsolve.scoring.score import ScoreFunction
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
     """The covariance of maximum likelihood on the best junction tree of a treewidth.
 
@@ -66,28 +65,17 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
     ([(0, 2), (1,)], 0.0)
     """
 
-    def __init__(
-        self,
-        treewidth: int = 2,
-        *,
-        local_score: str | ScoreFunction = COVARIANCE_SCORE,
-        backend: str | Backend = BACKEND.default,
-        store_precision: bool = True,
-        assume_centered: bool = False,
-        time: float | None = None,
-        memory: float | None = None,
-        threads: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(store_precision=store_precision, assume_centered=assume_centered)
-        self.treewidth = treewidth
-        self.local_score = local_score
-        self.backend = backend
-        self.time = time
-        self.memory = memory
-        self.threads = threads
-        self.random_state = random_state
+    treewidth: int = field(default=2, kw_only=False)
+    local_score: str | ScoreFunction = COVARIANCE_SCORE
+    backend: str | Backend = BACKEND.default
+    store_precision: bool = True
+    assume_centered: bool = False
+    time: float | None = None
+    memory: float | None = None
+    threads: int | None = None
+    random_state: Any = 0
 
+    @at(Door.ESTIMATOR)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DecomposableCovariance:
         """Learns the tree, and the covariance on it.
 
@@ -109,7 +97,7 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
         rows = float(weights.sum())
         mean = np.zeros(X.shape[1]) if self.assume_centered else weights @ X / rows
         steps = X - mean
-        with Running(self) as run:
+        with running(self) as run:
             score = score_argument(self.local_score)
             if not is_gaussian(score):
                 raise ChoiceError(
@@ -125,10 +113,8 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
             tree = require_tree(self.result_)
             matrices = fit_mixed(tree, table, ess=0.0).matrices()
 
-        def named(sets: Sequence[VarSet]) -> list[tuple[Any, ...]]:
-            return [tuple(labels[v] for v in members(one)) for one in sets]
-
-        self.cliques_, self.separators_ = named(tree.cliques), named(tree.separators)
+        named = NamedTree(tree, tuple(names), labels=dict(zip(names, labels, strict=True)))
+        self.cliques_, self.separators_ = named.cliques, named.separators
         self.location_, self.covariance_ = mean, matrices[0]
         self.precision_: Any = matrices[1] if self.store_precision else None
         return self

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.estimator.base import UNSEEN, Running, TreeEstimator, known
-from jtsolve.estimator.rows import checked_features, is_frame
+from jtsolve.estimator.base import UNSEEN, Training, Treatment, TreeEstimator, known
 from jtsolve.estimator.values import values_of
-from jtsolve.models.framed import Model
 from jtsolve.options import MODEL
 from jtsolve.study.arguments import model_kind_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.models.protocol import Distribution
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,31 +74,15 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     """
 
     model: str | ModelKind = MODEL.default
-    missing: Literal["state", "em", "drop-rows", "impute-mode", "refuse"] = "state"
+    missing: Treatment = "state"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeDensity:
-        """Learns the tree and fits its tables.
+    @property
+    def _kind(self) -> ModelKind:
+        return model_kind_of(self.model)
 
-        Args:
-            X: shape (rows, features): an array or a frame.
-            y: ignored.
-            sample_weight: shape (rows,): how often each row counts; fractions only for bic, aic, mdl and ml.
-
-        Raises:
-            ValueError: a shape or a weight is invalid.
-            InputError: a column cannot be read as states.
-            ChoiceError: a parameter is invalid.
-            LimitError: the backend found no tree within the limits.
-        """
-        del y
-        features = checked_features(self, X, reset=True)
-        with Running(self) as run:
-            kind = model_kind_of(self.model)
-            training = self._read(X, features, run, sample_weight)
-            self._model: Distribution = self._learned(training, run, kind)
-        self.model_ = Model(self._model, training.style)
-        self._values = values_of(training)
-        self._is_frame = is_frame(X)
+    def _fit(self, training: Training, run: Run) -> None:
+        super()._fit(training, run)
+        self._values, self._is_frame = values_of(training), training.is_frame
         a, rows = self._smoothing, training.table.total
         self._log_shares = np.array(
             [
@@ -108,7 +90,6 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
                 for column in self._model.columns
             ]
         )
-        return self
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(x) for every row, in nats, shape (rows,)."""

@@ -6,27 +6,26 @@ The tree is learned, and its parameters fitted, with `missing="em"`: see `models
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import Running, TreeEstimator, known
-from jtsolve.estimator.rows import checked_features, is_frame
+from jtsolve.estimator.base import Training, Treatment, TreeEstimator, known
+from jtsolve.estimator.rows import is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
-from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-
-STRATEGIES = ("mode", "joint", "mean")
+    from jtsolve.core.run import Run
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -41,12 +40,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         strategy: "mode": each missing value is the most probable one given the observed ones; "joint": those
             of a row are its most probable completion together; "mean": numbers are their expectation, other
             columns as by "mode".
-        local_score: see `JunctionTreeDensity`, which explains the other parameters, too.
-
-    Attributes:
-        model_: the `jtsolve.Model` of the features.
-        n_features_in_: number of features.
-        feature_names_in_: their names, if X has names.
+        local_score: see `JunctionTreeDensity`, which explains the other parameters and the attributes, too.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [1, 1], [0, 0], [1, 1], [0, 1]] * 10, dtype=float)
@@ -57,30 +51,12 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
 
     strategy: Literal["mode", "joint", "mean"] = "mode"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeImputer:
-        """Learns the tree and fits its tables.
+    missing: ClassVar[Treatment] = "em"
+    CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {"strategy": ("mode", "joint", "mean")}
 
-        Args:
-            X: shape (rows, features): an array or a frame.
-            y: ignored.
-            sample_weight: shape (rows,): how often each row counts; fractions only for bic, aic, mdl and ml.
-
-        Raises:
-            ValueError: a shape or a weight is invalid.
-            InputError: a column cannot be read as states, or has no value.
-            ChoiceError: a parameter is invalid.
-            LimitError: the backend found no tree within the limits.
-        """
-        del y
-        if self.strategy not in STRATEGIES:
-            raise ChoiceError(f"strategy={self.strategy!r}; choose among {', '.join(STRATEGIES)}")
-        features = checked_features(self, X, reset=True)
-        with Running(self) as run:
-            training = self._read(X, features, run, sample_weight, missing="em")
-            self._model = self._learned(training, run)
-        self.model_ = Model(self._model, training.style)
+    def _fit(self, training: Training, run: Run) -> None:
+        super()._fit(training, run)
         self._values = values_of(training)
-        return self
 
     def transform(self, X: Any) -> Any:
         """Returns X with its missing values filled in, shape (rows, features)."""

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import Further, Running, TreeEstimator, known, unused_name
-from jtsolve.estimator.rows import checked_features
-from jtsolve.models.framed import Model
+from jtsolve.errors import ChoiceError, at
+from jtsolve.estimator.base import Further, Training, Treatment, TreeEstimator, known, name_of
+from jtsolve.options import Door
 from jtsolve.scoring.score import MIXED_SCORE, is_mixed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.options import Discretisation
 
@@ -41,8 +43,6 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
     Attributes:
         model_: the `jtsolve.Model` of features and target, whose `posterior` has quantiles.
         target_name_: the name of the target: that of y, or "target".
-        n_features_in_: number of features.
-        feature_names_in_: their names, if X has names.
 
     >>> import numpy as np
     >>> x, noise = np.random.default_rng(0).normal(size=(2, 200))
@@ -53,41 +53,34 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
 
     local_score: str | ScoreFunction = MIXED_SCORE
     discretise: str | Discretisation | None = None
-    missing: Literal["state", "em", "drop-rows", "impute-mode", "refuse"] = "drop-rows"
+    missing: Treatment = "drop-rows"
 
-    def fit(self, X: Any, y: Any) -> JunctionTreeRegressor:
-        """Learns the tree and fits its parameters.
-
-        Args:
-            X: shape (rows, features): an array or a frame.
-            y: shape (rows,): a number for each row.
+    def require_parameters(self) -> None:
+        """Checks the parameters, and that the score is mixed.
 
         Raises:
-            ValueError: a shape or a target is invalid.
-            InputError: a column cannot be read, or columns are linearly dependent.
-            ChoiceError: a parameter is invalid.
-            LimitError: the backend found no tree within the limits.
+            ChoiceError: one is invalid.
         """
-        features = checked_features(self, X, reset=True)
-        target = self._target(features, y)
-        with Running(self) as run:
-            if not is_mixed(self._score):
-                raise ChoiceError(f"the score '{self._score.name}' is of states; choose cg")
-            training = self._read(X, features, run, further=target)
-            self._model = self._learned(training, run)
-        self.target_name_, self.model_ = target.name, Model(self._model, training.style)
-        return self
+        super().require_parameters()
+        if not is_mixed(self._score):
+            raise ChoiceError(f"the score '{self._score.name}' is of states; choose cg")
 
-    def _target(self, features: dict[str, Any], y: Any) -> Further:
+    @at(Door.ESTIMATOR)
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
+        """Learns the tree from rows that count once each; see `TreeEstimator.fit`."""
+        return self._fitted(X, y)
+
+    def _fit(self, training: Training, run: Run) -> None:
+        super()._fit(training, run)
+        self.target_name_ = training.table.names[-1]
+
+    def _further(self, features: Mapping[str, Any], y: Any) -> Further:
         """Returns the target, checked.
 
         Raises:
             ValueError: there is none, not one for each row, or it has missing values.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; give numbers"
-            )
+        name = name_of(y, TARGET, features)
         values = check_array(
             column_or_1d(y, dtype=np.float64, warn=True),
             ensure_2d=False,
@@ -95,8 +88,6 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
             input_name="y",
         )
         check_consistent_length(next(iter(features.values())), values)
-        own = getattr(y, "name", None)
-        name = unused_name(own if isinstance(own, str) and own else TARGET, features)
         return Further(name, values, values, {"real": (name,)})
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.backend import MOST_COMPUTED, Backend, ReadsLargerSets
+from jtsolve.core.files import LARGEST
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.pruning import MOST_VARIABLES
@@ -123,6 +124,32 @@ class ScoringPlan:
     def required(self) -> bool:
         """Whether the problem needs a table, even if the time limit ends the tabulation."""
         return self.cost.sets > self.tabulation.on_demand
+
+    def require_file(self) -> None:
+        """Checks that a table of all scores, and a file of it, fit the limits.
+
+        Raises:
+            LimitError: they do not; names the largest size that does.
+        """
+
+        def obstacle(cost: TableEstimate) -> str | None:
+            reason = WHOLE.obstacle(cost, self.run.limits)
+            if reason is None and cost.file_bytes > LARGEST:
+                return (
+                    f"a file of {cost.file_bytes / 1e9:.3g} GB, but at most {LARGEST / 1e9:.3g} GB are read"
+                )
+            return reason
+
+        if (found := obstacle(self.cost)) is None:
+            return
+        workers = self.run.limits.workers
+        smaller = range(self.max_size - 1, 0, -1)
+        fitting = (size for size in smaller if obstacle(estimate(self.scorer, size, workers)) is None)
+        way = "" if (size := next(fitting, None)) is None else f"{MAX_SIZE(size)}, "
+        raise LimitError(
+            f"the scores of all sets of at most {self.max_size} of {self.scorer.table.n} variables need "
+            f"{found}. Ways out: {way}fewer columns ({COLUMNS}), or a larger limit"
+        )
 
     def problem(self, constraints: Constraints | None = None, *, name: str = "") -> Problem:
         """Returns the problem, with data, score and version as its provenance; see `problem_from_table`.

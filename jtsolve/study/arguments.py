@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.backends.registry import REGISTRY as BACKENDS
 from jtsolve.console import display_here
 from jtsolve.core.machine import allow_memory, cores, memory_bytes
-from jtsolve.core.outputs import claim_outputs
 from jtsolve.core.run import LOGGER, Console, Limits, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND, EXECUTOR
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
-    from jtsolve.core.choices import Registry
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import ScoreFunction
     from jtsolve.study.data import Data
@@ -49,19 +47,6 @@ def run_of(
     return Run(Limits(time, most, threads, seed), Console(display_here(wanted=show_progress), LOGGER.info))
 
 
-def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:
-    """Returns a registered value, see `Registry.chosen`; claims the files that it writes.
-
-    Args:
-        registry: of the values.
-        given: a value, a text, or None.
-        attribute: the option's name, for errors.
-    """
-    found = registry.chosen(given, attribute)
-    claim_outputs(*(file for _, _, file in registry.files_of(found)))
-    return found
-
-
 def backend_of(given: str | Backend) -> Backend | None:
     """Returns the backend; None for `auto`.
 
@@ -70,14 +55,12 @@ def backend_of(given: str | Backend) -> Backend | None:
     """
     if isinstance(given, str) and given.startswith((f"{BACKEND.default}:", f"{BACKEND.default}(")):
         raise ChoiceError(f"'{BACKEND.default}' has no options; name a backend: {BACKEND('NAME:OPTIONS')}")
-    found: Backend | None = None if given == BACKEND.default else chosen(BACKENDS, given, "capabilities")
-    return found
+    return None if given == BACKEND.default else BACKENDS.chosen(given, "capabilities")
 
 
 def score_argument(given: str | ScoreFunction) -> ScoreFunction:
     """Returns the score."""
-    found: ScoreFunction = chosen(SCORES, given, "name")
-    return found
+    return SCORES.chosen(given, "name")
 
 
 def data_score(given: str | ScoreFunction | None, data: Data, usual: str) -> ScoreFunction:
@@ -96,8 +79,7 @@ def data_score(given: str | ScoreFunction | None, data: Data, usual: str) -> Sco
 
 def model_kind_of(given: str | ModelKind) -> ModelKind:
     """Returns the kind of model."""
-    found: ModelKind = chosen(MODELS, given, "fit")
-    return found
+    return MODELS.chosen(given, "fit")
 
 
 def treewidth_of(given: Any) -> int | None:

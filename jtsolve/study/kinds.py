@@ -19,7 +19,7 @@ MODELS: Registry[ModelKind] = Registry(
         "hidden": Entry(f"{_LEARNING}.hidden_trees:HiddenTrees"),
         "features": Entry(f"{_LEARNING}.context_trees:ContextTrees"),
         "lem": Entry(f"{_LEARNING}.lem:Lem"),
-        "average": Entry("jtsolve.study.drawn_trees:AveragedTrees"),
+        "average": Entry("jtsolve.averaging.drawn_trees:AveragedTrees"),
     },
     annotations=("ModelKind",),
 )

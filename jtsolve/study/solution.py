@@ -220,9 +220,10 @@ class Solution(ByNames):
         >>> jt.learn(survey, treewidth=1).edges()["g2"].round(2).to_list()
         [55.45]
         """
-        from jtsolve.study.edges import edge_frame
+        from jtsolve.models.edges import edge_frame
 
-        return edge_frame(self.named, self.style, self.problem, self.table, posterior)
+        one, problem, table = self.named, self.problem, self.table
+        return edge_frame(one.tree, one.names, self.style, problem=problem, table=table, posterior=posterior)
 
     def fit(self, data: Frame = None, model: Any = "tree", **options: Any) -> Model:
         """Returns a model on this tree, fitted to the data.
@@ -358,18 +359,9 @@ def fit(
         validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
         smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
             0 for maximum likelihood.
-        score: see `learn`; so are the others.
-        backend: learns the trees.
-        forbid: pairs of variables.
-        require: pairs of variables.
-        constraints: on every tree.
-        executor: see `learn`.
+        score, backend, forbid, require, constraints, executor: see `learn`; of every tree that is learned.
         time: seconds, after which the best model so far is returned.
-        memory: gigabytes.
-        threads: their number.
-        seed: of everything random.
-        show_progress: on standard error.
-        reading: how the data are read; see `learn`.
+        memory, threads, seed, show_progress, reading: see `learn`.
 
     Raises:
         InputError: the data cannot be read, or do not match the tree.

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from jtsolve.core.ranking import Ranking
 from jtsolve.core.run import LOGGER
-from jtsolve.errors import InputError, JtsolveError, LimitError
+from jtsolve.errors import InputError, LimitError
 from jtsolve.kbest import choose_ranker, k_best, require_ranker
 from jtsolve.solving import Choice, choose_backend, require_backend, solve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
-    from jtsolve.core.ranking import Ranking
     from jtsolve.core.result import Result
     from jtsolve.core.run import Run
-    from jtsolve.io.certificate import CertificateDocument
-
-_Answer = TypeVar("_Answer")
+    from jtsolve.errors import JtsolveError
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,56 +68,40 @@ def answer(
     else:
         choice = (choose_ranker if several else choose_backend)(problem, run)
         LOGGER.info("%s", choice.reason)
-    if certificate is not None:
-        from jtsolve.proving import require_exact
+    found: Result | Ranking
+    if certificate is None:
+        with run.phase(choice.backend.name):
+            if several:
+                found = k_best(problem, choice.backend, run, k=k, within=within)
+            else:
+                found = solve(problem, choice.backend, run)
+        return Answer(found, choice)
+    from jtsolve.io.certificate import write_certificate
+    from jtsolve.proving import (
+        prove,
+        prove_ranking,
+        require_exact,
+        with_own_certificate,
+        written_certificate,
+    )
 
-        require_exact(choice.backend)
-    proof = None if certificate is None else Path(certificate)
+    require_exact(choice.backend)
+    path = Path(certificate)
     with run.phase(choice.backend.name):
         if several:
-            return _ranking(problem, choice, run, proof, k, within)
-        return _one(problem, choice, run, proof)
-
-
-def _one(problem: Problem, choice: Choice, run: Run, certificate: Path | None) -> Answer:
-    """Returns the best tree."""
-    if certificate is None:
-        return Answer(solve(problem, choice.backend, run), choice)
-    from jtsolve.proving import prove, with_own_certificate, written_certificate
-
-    backend, pending = with_own_certificate(choice.backend, certificate)
-    result = solve(problem, backend, run)
-    if pending is None:
-        return Answer(result, choice)
-    certified = written_certificate(result, pending)
-    if certified is not None:
-        return Answer(certified, choice)
-    result, refusal = _certified(result, partial(prove, problem, result, run), pending)
-    return Answer(result, choice, refusal)
-
-
-def _ranking(  # noqa: PLR0917 - one for each argument of `answer`
-    problem: Problem, choice: Choice, run: Run, certificate: Path | None, k: int | None, within: float | None
-) -> Answer:
-    """Returns the best trees in order."""
-    ranking = k_best(problem, choice.backend, run, k=k, within=within)
-    if certificate is None:
-        return Answer(ranking, choice)
-    from jtsolve.proving import prove_ranking
-
-    ranking, refusal = _certified(ranking, partial(prove_ranking, problem, ranking, run), certificate)
-    return Answer(ranking, choice, refusal)
-
-
-def _certified(
-    found: _Answer, prove: Callable[[], tuple[_Answer, CertificateDocument]], path: Path
-) -> tuple[_Answer, JtsolveError | None]:
-    """Writes a certificate; returns the answer, and the reason if there is none: the answer is not lost."""
-    from jtsolve.io.certificate import write_certificate
-
-    try:
-        found, proof = prove()
-        write_certificate(path, proof)
-    except (InputError, LimitError) as refusal:
-        return found, refusal
-    return found, None
+            found = k_best(problem, choice.backend, run, k=k, within=within)
+        else:
+            own, pending = with_own_certificate(choice.backend, path)
+            found = solve(problem, own, run)
+            certified = found if pending is None else written_certificate(found, path)
+            if certified is not None:
+                return Answer(certified, choice)
+        try:
+            if isinstance(found, Ranking):
+                found, document = prove_ranking(problem, found, run)
+            else:
+                found, document = prove(problem, found, run)
+            write_certificate(path, document)
+        except (InputError, LimitError) as refusal:  # the answer is not lost
+            return Answer(found, choice, refusal)
+        return Answer(found, choice)

@@ -146,18 +146,6 @@ class NamedTree(ByNames):
         return as_html([repr(self)], self.tree, self.names)
 
 
-def tree_in(path: str | Path) -> NamedTree:
-    """Returns the junction tree in a result file.
-
-    Raises:
-        InputError: the file is malformed, or has no tree.
-    """
-    from jtsolve.io.result import read_result, tree_of
-
-    tree, names = tree_of(read_result(path), str(path))
-    return NamedTree(tree, names, str(path), {"tree": Path(path).name})
-
-
 def structure_of(tree: NamedTree | str | Path | None, graph: Any) -> NamedTree | None:
     """Returns the tree to fit or to begin with: as given, of a result file, or of a graph; None for none.
 
@@ -167,13 +155,17 @@ def structure_of(tree: NamedTree | str | Path | None, graph: Any) -> NamedTree |
 
     Raises:
         ChoiceError: both are given.
-        InputError: a file is malformed.
+        InputError: a file is malformed, or has no tree.
     """
     if tree is not None and graph is not None:
         raise ChoiceError(f"{TREE} and {GRAPH} both give a tree; give one of the two")
     if graph is not None:
         return triangulate(graph)
-    return tree_in(tree) if isinstance(tree, str | Path) else tree
+    if not isinstance(tree, str | Path):
+        return tree
+    from jtsolve.io.result import read_result, tree_of
+
+    return NamedTree(*tree_of(read_result(tree), str(tree)), str(tree), {"tree": Path(tree).name})
 
 
 @at(Door.PYTHON)

@@ -38,7 +38,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -121,14 +121,15 @@ class ClutterCuts:
 
     Args:
         start: backend for the first tree, or None.
-        certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
+        certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof. It is
+            no option in texts, since these may come from others.
         simplex: maximum number of families for which the simplex method follows the ascent directly, without
             the volume algorithm. Larger numbers suit problems of a few hundred sets.
         ties: whether to return the sparsest of the best trees (`sparsest`).
     """
 
     start: Backend | None = None
-    certificate: str | None = None
+    certificate: str | None = field(default=None, repr=False)
     simplex: int = BRANCHING.few
     ties: bool = True
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from jtsolve.compare.running.warmup import warm_up
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jtsolve.compare.folder import Journal
+    from jtsolve.compare.folder import ComparisonPlan, Folder, Journal
+    from jtsolve.compare.running.local import Executor
     from jtsolve.compare.spec import Row, Spec
 
 
@@ -70,6 +73,34 @@ class Board:
                     return None
                 total += expected
         return total / self.jobs
+
+
+def execute(
+    folder: Folder,
+    plan: ComparisonPlan,
+    executor: Executor,
+    jobs: int,
+    report: Callable[[str], None],
+    *,
+    warm: bool,
+) -> None:
+    """Does the missing runs of a comparison, and journals every row.
+
+    Args:
+        folder: of the comparison.
+        plan: its runs.
+        executor: where they run.
+        jobs: the number of runs at a time.
+        report: called with a line for each finished run.
+        warm: whether uncounted first runs compile kernels.
+    """
+    with folder.journal() as journal:
+        rows = folder.rows()  # the journal is locked: no other process adds rows
+        missing = [spec for spec in plan.specs if spec.id not in rows]
+        board = Board(journal, missing, list(rows.values()), jobs, report)
+        if warm and missing:
+            warm_up(missing, executor, folder.path)
+        executor.execute(missing, board.finished)
 
 
 def duration(seconds: float) -> str:

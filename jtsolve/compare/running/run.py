@@ -97,7 +97,7 @@ class _RunFacts:
 
 
 def _solved(spec: Spec, run: Run, facts: _RunFacts) -> Row:
-    chosen = None if spec.backend == AUTO else REGISTRY.parse(spec.backend, files=False)
+    chosen = None if spec.backend == AUTO else REGISTRY.parse(spec.backend)
     problem = read_instance(spec, run)
     facts.n = problem.n
     backend = choose_backend(problem, run).backend if chosen is None else chosen

@@ -1,5 +1,6 @@
-"""`jtsolve loglik`: the log-likelihood of rows under a model."""
+"""`jtsolve impute`, `loglik`: rows of a data file under a model; and rows of a model as a table."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,19 +11,58 @@ from jtsolve.cli.options import (
     Json,
     LimitOptions,
     Model,
+    RowOptions,
     TableMemory,
     expand_option_groups,
     file_option,
     limit_tables,
 )
-from jtsolve.cli.output import emit_facts, emit_json
-from jtsolve.core.formats import LIKELIHOODS
+from jtsolve.cli.output import emit, emit_facts, emit_json, print_note, put
+from jtsolve.core.formats import LIKELIHOODS, TABLE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import MISSING_IN_ROWS
 
 if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
+
+
+@expand_option_groups
+def impute(
+    *,
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow); default: print.")
+    ] = None,
+    rows: RowOptions,
+    memory_limit: TableMemory = None,
+) -> None:
+    """Fill in the missing values of rows: the most probable completion of each, given its other values.
+
+    Writes the columns of the model, as its states, or prints them as CSV. A row that is impossible under the
+    model keeps its gaps. A missing value that is a state remains one, unless --missing sum fills it in, too.
+    """
+    if rows.missing not in (None, "sum", "state"):
+        raise ChoiceError(f"--missing {rows.missing}: every row is completed; give sum or state")
+    claim_outputs(output, kind=TABLE)
+
+    import numpy as np
+
+    from jtsolve.models.files.opening import open_model
+    from jtsolve.models.rows import read_rows
+
+    limit_tables(memory_limit)
+    found = open_model(model)
+    given = read_rows(data, found.columns, habits=rows.habits(found), sums=rows.sums)
+    completed = found.complete(given)
+    put_rows(found, completed, output)
+    before, left = (np.isnan(one) if found.is_continuous else one < 0 for one in (given, completed))
+    filled = f"{int(before.sum() - left.sum())} values filled in"
+    if output is None:
+        print_note(filled)
+    else:
+        emit(f"{output}: {filled}")
 
 
 @expand_option_groups
@@ -75,11 +115,10 @@ def _write(logs: Any, path: Path) -> None:
     """Writes ln P of each row."""
     import polars as pl
 
-    from jtsolve.core.files import write_atomically
     from jtsolve.tables.writing import write_rows
 
     if LIKELIHOODS.format_to_write(path) == "txt":
-        write_atomically(path, "".join(f"{value!r}\n" for value in logs.tolist()).encode())
+        put("".join(f"{value!r}\n" for value in logs.tolist()).encode(), path)
     else:
         write_rows(pl.DataFrame({"loglik": logs}), path)
 
@@ -119,3 +158,16 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
     values = values[:, counted]
     values[~kept] = np.nan if model.is_continuous else -1
     return model.log_likelihood(values), file.times[counted]
+
+
+def put_rows(model: "Distribution", rows: Iterable[Any], output: Path | None) -> None:
+    """Writes rows of a model to a file in the format of its suffix, or prints them as CSV.
+
+    Args:
+        model: whose columns the rows have.
+        rows: codes or numbers.
+        output: the file; None to print.
+    """
+    from jtsolve.models.tables import rows_in_format
+
+    put(rows_in_format(model, rows, "csv" if output is None else TABLE.format_to_write(output)), output)

@@ -14,9 +14,10 @@ from jtsolve.models.removals import removals
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.posterior import GraphPosterior
+    from collections.abc import Sequence
+
     from jtsolve.core.problem import Problem
-    from jtsolve.study.trees import NamedTree
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.partitions import AnyTable
 
@@ -24,25 +25,27 @@ _ENDS = ("first", "second")
 
 
 def edge_frame(
-    named: NamedTree,
+    tree: JunctionTree,
+    names: Sequence[str],
     style: FrameStyle,
+    *,
     problem: Problem | None = None,
     table: AnyTable | None = None,
-    posterior: GraphPosterior | None = None,
+    posterior: Any = None,
 ) -> Any:
     """Returns the edges as a frame; see `Solution.edges`.
 
     Args:
-        named: the tree.
+        tree: with the edges.
+        names: of the variables.
         style: of the frame.
         problem: its scores, over the variables in their order; None if they are not known.
         table: the data, over the variables in their order; None if they are not known.
-        posterior: with the probabilities of edges; None if they are not known.
+        posterior: of graphs, with the probabilities of edges; None if they are not known.
 
     Raises:
         InputError: the posterior is over other variables.
     """
-    tree, names = named.tree, named.names
     edges = tree.graph_edges
     homes = [[clique for clique in tree.cliques if clique >> u & clique >> v & 1] for u, v in edges]
     columns: dict[str, list[float]] = {}

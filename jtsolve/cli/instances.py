@@ -1,0 +1,187 @@
+"""`jtsolve score`, `convert`, `decode`: instances from data, to other formats, and back from a solver."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jtsolve.cli.options import (
+    OF_DATA,
+    ConstraintOptions,
+    Data,
+    Executor,
+    Instance,
+    Json,
+    LimitOptions,
+    MatrixOptions,
+    Quiet,
+    ResultFile,
+    ScoreName,
+    Treewidth,
+    expand_option_groups,
+    file_argument,
+    file_option,
+)
+from jtsolve.cli.output import deliver, put
+from jtsolve.core.formats import CONVERTED, FORMULA, RESULT, SCORED
+from jtsolve.core.outputs import claim_outputs
+from jtsolve.errors import InputError, InternalError
+from jtsolve.options import EXECUTOR
+from jtsolve.scoring.score import MIXED_SCORE
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Backend
+    from jtsolve.encodings.answers import SolverAnswer
+
+
+@expand_option_groups
+def score(
+    context: typer.Context,
+    *,
+    data: Data,
+    output: Annotated[Path, file_option("Write it here (.json, .json.gz).", metavar="INSTANCE")],
+    max_size: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            min=1,
+            help="The largest sets to score: the treewidth plus one.",
+            rich_help_panel=OF_DATA,
+        ),
+    ],
+    score: ScoreName = None,
+    table: MatrixOptions,
+    constrain: ConstraintOptions,
+    spend: LimitOptions,
+    executor: Executor = EXECUTOR.default,
+    quiet: Quiet = False,
+) -> None:
+    """Score all small sets of the columns of a data file.
+
+    Reads CSV, TSV, blank-separated text, Parquet, Arrow, Weka's ARFF, GOBNILP's and blip's .dat; compressed
+    ones too; a folder or a pattern of Parquet files as one table. Predicts time and size first, and refuses
+    scoring that exceeds the limits. Ctrl-C leaves no file.
+    """
+    claim_outputs(output, kind=SCORED)
+
+    from jtsolve.io.instance import write_problem
+    from jtsolve.scoring.problem import WHOLE
+    from jtsolve.study.arguments import data_score, held_cluster
+    from jtsolve.study.data import Data as StudyData
+    from jtsolve.study.study import Study, forecast
+
+    run, restrictions = spend.run(context.obj, quiet=quiet), constrain.restrictions()
+    with held_cluster(executor, spend.threads) as cluster:
+        source = StudyData(data, table.reading(), cluster)
+        named = data_score(score, source, MIXED_SCORE)
+        study = Study(source, named, restrictions=restrictions, max_size=max_size)
+        columns = study.read(run)
+        study = study.settled(columns)
+        plan = study.plan(columns, run, WHOLE)
+        run.say(
+            f"{forecast(plan)}, {bytes_in_words(plan.cost.file_bytes)} as .json or "
+            f"{bytes_in_words(plan.cost.packed_bytes)} as .json.gz"
+        )
+        plan.require_file()
+        problem = study.scored(plan, run)
+    write_problem(problem, output)
+    run.say(f"{output}: {bytes_in_words(output.stat().st_size)} written")
+
+
+def convert(
+    source: Annotated[Path, file_argument("IN", "The instance to read.")],
+    target: Annotated[Path, file_argument("OUT", "The file to write; its suffix selects the format.")],
+    treewidth: Treewidth = None,
+    prune_below: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="Leave out sets that are provably in no tree of at least this score (nats), that of a known "
+            "tree that meets the instance's constraints. Every tree that reaches it stays.",
+        ),
+    ] = None,
+) -> None:
+    """Write an instance in another format, which the suffix of OUT selects.
+
+    .json and .score are instances. .wcnf (weighted MaxSAT), .lp and .mps (integer programs) and .pbtxt (a
+    model for CP-SAT) are formulas for a solver, whose answer 'jtsolve decode' turns into a checked result.
+    """
+    claim_outputs(target, kind=CONVERTED)
+
+    from jtsolve.io.instance import read_problem, write_problem
+
+    problem = read_problem(source).with_treewidth(treewidth)
+    if prune_below is not None:
+        from jtsolve.core.pruning import prune
+
+        problem = prune(problem, prune_below).problem
+    if (to := CONVERTED.format_to_write(target)) not in FORMULA.formats:
+        write_problem(problem, target)
+        return
+    from jtsolve.core.run import Limits
+    from jtsolve.encodings.formats import export
+
+    put(export(problem.with_star(), to, Limits().memory_bytes).encode(), target)
+
+
+def decode(
+    context: typer.Context,
+    instance: Instance,
+    model: Annotated[Path, file_argument("MODEL", "The solution that the solver wrote.")],
+    treewidth: Annotated[
+        int | None, typer.Option(metavar="K", min=0, help="The treewidth that was encoded.")
+    ] = None,
+    output: ResultFile = None,
+    json: Json = False,
+) -> None:
+    """Turn a solver's answer to a formula of 'jtsolve convert' into a result.
+
+    MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
+    The tree is checked and its score computed from the instance; the bound is our own, not the solver's.
+    """
+    claim_outputs(output, kind=RESULT)
+
+    from jtsolve.core.files import read_file
+    from jtsolve.core.run import Limits, Run
+    from jtsolve.encodings.answers import read_answer
+    from jtsolve.io.instance import read_problem
+    from jtsolve.io.result import result_to_document, result_to_json
+    from jtsolve.io.summary import result_text
+    from jtsolve.solving import solve
+
+    run = Run(Limits(threads=1, started=context.obj))
+    problem = read_problem(instance).with_treewidth(treewidth)
+    answer = read_answer(read_file(model), problem.with_star().n, str(model))
+    try:
+        result = solve(problem, _outside(answer), run)
+    except InternalError as error:  # a fault found by the check is the file's here, not ours
+        remedy = "solve the formula of this instance by 'jtsolve convert', with the same constraints"
+        raise InputError(str(model), "", str(error), remedy) from None
+    facts = {"answer": f"{model} ({answer.kind})"}
+    text = partial(result_text, result_to_document(result), "the result", facts)
+    deliver(result_to_json(result), text, output, json=json)
+
+
+def _outside(answer: "SolverAnswer") -> "Backend":
+    """Returns a backend with a given answer: `solve` computes score and bound, and checks it."""
+    from jtsolve.backends.support.starts import KnownTree
+    from jtsolve.core.result import Outcome
+
+    class Outside(KnownTree):
+        name = "outside"
+
+        def solve(self, *_: Any) -> Outcome:
+            return Outcome(self.tree, stats={"kind": answer.kind})
+
+    return Outside(answer.tree)
+
+
+def bytes_in_words(count: int) -> str:
+    """Returns a number of bytes in words.
+
+    >>> bytes_in_words(1500), bytes_in_words(25_000_000)
+    ('1.5 kB', '25 MB')
+    """
+    unit, name = (1e3, "kB") if count < 1e6 else (1e6, "MB") if count < 1e9 else (1e9, "GB")  # noqa: PLR2004
+    return f"{count / unit:.3g} {name}"
