@@ -49,8 +49,8 @@ from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.hidden_trees import HiddenTrees
 from jtsolve.models.learning.mixture_em import Mixtures
-from jtsolve.models.learning.refit import fit_validated
 from jtsolve.models.learning.task import FitTask
+from jtsolve.models.learning.tree import fit_validated
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve

@@ -49,8 +49,8 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.lem import PUBLISHED, Lem
-from jtsolve.models.learning.refit import fit_validated
 from jtsolve.models.learning.task import FitTask
+from jtsolve.models.learning.tree import fit_validated
 from jtsolve.networks.files import read_network
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY as SCORES

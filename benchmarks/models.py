@@ -42,7 +42,6 @@ import numpy as np
 from publishing import publish
 
 from jtsolve.core.tree import JunctionTree
-from jtsolve.models.directed import to_network
 from jtsolve.models.files.interop import to_pgmpy, to_pyagrum
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.marginals import marginals
@@ -94,7 +93,7 @@ def measured(work: Callable[[], object], repeat: int) -> tuple[float, float]:
 
 def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
     """Returns a function that evaluates ln P of each row by pyAgrum."""
-    network = to_pyagrum(to_network(model))
+    network = to_pyagrum(model.network("a test"))
     instantiation = network.completeInstantiation()
 
     def evaluate(codes: np.ndarray) -> list[float]:
@@ -109,7 +108,7 @@ def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]
 
 def pgmpy_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
     """Returns a function that evaluates ln P of each row by pgmpy."""
-    network = to_pgmpy(to_network(model))
+    network = to_pgmpy(model.network("a test"))
     states = [column.states for column in model.columns]
 
     def evaluate(codes: np.ndarray) -> list[float]:

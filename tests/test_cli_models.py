@@ -18,7 +18,6 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
 from jtsolve.listing import table
 from jtsolve.models.columns import Column
-from jtsolve.models.directed import to_network
 from jtsolve.models.files.document import read_model
 from jtsolve.models.files.opening import write_model
 from jtsolve.models.files.pace import to_pace
@@ -403,7 +402,7 @@ def test_models_are_exported_and_networks_of_other_programs_are_read(
     assert command("export", model, "--to", "uai") == 0
     assert command.out == to_uai(discrete(model))
     assert command("export", model, "--to", "bif", "--root", "1") == 0
-    assert command.out == to_bif(to_network(discrete(model)))
+    assert command.out == to_bif(discrete(model).network("a test"))
     assert command("export", model, "--to", "xlsx") == 2
     assert "json, bif, bifxml" in command.err
     assert command("export", model, "--to", "bif", "--root", "99") == 2
@@ -425,7 +424,7 @@ def test_a_model_is_shown_with_table_sizes_and_information_across_separators(
     assert "\\n4 cells" in (tmp_path / "m.dot").read_text(encoding="utf-8")
     assert (tmp_path / "m.png").read_bytes()[:4] == b"\x89PNG"
     network = tmp_path / "n.bif"
-    network.write_text(to_bif(to_network(chain(3))), encoding="utf-8")
+    network.write_text(to_bif(chain(3).network("a test")), encoding="utf-8")
     assert command("show", network) == 0
     assert "8" in command.out
 

@@ -27,7 +27,6 @@ from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.documents import indented_json
 from jtsolve.models.columns import Column
-from jtsolve.models.directed import to_network
 from jtsolve.models.files.document import model_to_json, read_model
 from jtsolve.models.files.interop import (
     from_networkx,
@@ -215,7 +214,7 @@ def test_a_damaged_file_gives_an_error_of_ours_or_the_model(
 def test_a_network_rooted_at_any_clique_has_the_distribution_of_the_model(model: JunctionTreeModel) -> None:
     joint = brute(model)
     for root in range(len(model.tree.cliques)):
-        network = to_network(model, root)
+        network = model.network("a test", root)
         product = np.ones(joint.shape)
         for v, node in enumerate(network.nodes):
             dims = [model.columns[u].arity for u in (*node.parents, v)]
@@ -230,14 +229,14 @@ def test_a_network_rooted_at_any_clique_has_the_distribution_of_the_model(model:
 
 def test_there_is_no_root_beyond_the_cliques() -> None:
     with pytest.raises(ChoiceError, match="there are 0 to 1"):
-        to_network(chain(3), 2)
+        chain(3).network("a test", 2)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_bif_files_are_read_by_our_reader_to_the_last_digit(tmp_path: Path, seed: int) -> None:
     model = random_model(seed)
     path = tmp_path / "model.bif"
-    path.write_text(to_bif(to_network(model, len(model.tree.cliques) - 1)), encoding="utf-8")
+    path.write_text(to_bif(model.network("a test", len(model.tree.cliques) - 1)), encoding="utf-8")
     same(model, from_network(read_network(path)))
 
 
@@ -247,7 +246,7 @@ def test_bif_files_are_read_by_pgmpy_and_pyagrum_with_the_same_marginals(tmp_pat
     readers = library("pgmpy.readwrite")
     model = dyadic_model(seed)  # pyAgrum reads the numbers of BIF in single precision
     path = tmp_path / "model.bif"
-    path.write_text(to_bif(to_network(model, 1)), encoding="utf-8")
+    path.write_text(to_bif(model.network("a test", 1)), encoding="utf-8")
     same(model, from_pyagrum(gum.loadBN(str(path))).junction_tree("a test"), 1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -262,7 +261,7 @@ def test_xmlbif_files_are_read_by_pgmpy_and_pyagrum_with_the_same_marginals(
     readers = library("pgmpy.readwrite")
     model = random_model(seed)
     path = tmp_path / "model.bifxml"
-    path.write_text(to_bifxml(to_network(model)), encoding="utf-8")
+    path.write_text(to_bifxml(model.network("a test")), encoding="utf-8")
     same(model, from_pyagrum(gum.loadBN(str(path))).junction_tree("a test"), 1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -280,7 +279,7 @@ def test_bif_replaces_names_beyond_its_grammar_says_so_and_restores_them(
     joint = np.arange(1, 7, dtype=float).reshape(3, 2, 1) / 21
     model = JunctionTreeModel(columns, JunctionTree(3, (0b111,), ()), (joint,))
     path = tmp_path / "model.bif"
-    text = to_bif(to_network(model))
+    text = to_bif(model.network("a test"))
     path.write_text(text, encoding="utf-8")
     assert "'<= -1' as le_minus_1" in caplog.text
     for words in (
@@ -483,10 +482,10 @@ def test_models_go_to_pyagrum_and_pgmpy_and_back(seed: int) -> None:
     library("pgmpy.models")
     model = random_model(seed)
     root = len(model.tree.cliques) - 1
-    same(model, from_pyagrum(to_pyagrum(to_network(model, root))).junction_tree("a test"), 1e-12)
+    same(model, from_pyagrum(to_pyagrum(model.network("a test", root))).junction_tree("a test"), 1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        network = to_pgmpy(to_network(model, root))
+        network = to_pgmpy(model.network("a test", root))
         assert network.check_model()
         same(model, from_pgmpy(network).junction_tree("a test"), 1e-12)
 
@@ -497,7 +496,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("jtsolve.models.files.interop.import_module", missing)
     with pytest.raises(ChoiceError, match="pip install pyagrum"):
-        to_pyagrum(to_network(chain(3)))
+        to_pyagrum(chain(3).network("a test"))
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -515,7 +514,7 @@ def test_queries_agree_with_pyagrum_on_larger_models(seed: int) -> None:
     pair = [f"V{v}" for v in random.sample(range(n), 2)]
     pair = [name for name in pair if name not in seen] or ["V0"]
     found = model.condition(seen)
-    engine = gum.LazyPropagation(to_pyagrum(to_network(model)))
+    engine = gum.LazyPropagation(to_pyagrum(model.network("a test")))
     engine.setEvidence(seen)
     engine.makeInference()
     # Asked for before targets are named: pyAgrum 3.3 then leaves out evidence on isolated variables.

@@ -19,7 +19,7 @@ from jtsolve.models.columns import Column, codes_of, columns_of, position
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import table_layout
 from jtsolve.models.learning.fit import count, fit
-from jtsolve.models.learning.refit import fit_validated
+from jtsolve.models.learning.tree import fit_validated
 from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.rows import read_rows

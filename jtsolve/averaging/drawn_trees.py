@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.errors import ChoiceError
-from jtsolve.models.learning.refit import by_prior
+from jtsolve.models.learning.tree import by_prior
 from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
 

@@ -93,11 +93,6 @@ class MixedTreeModel(Distribution):
         size = f"{self.n - real} discrete and {real} real variables, {len(self.tree.cliques)} cliques"
         return f"MixedTreeModel({size}, {self.parameters} parameters)"
 
-    def _repr_html_(self) -> str:
-        from jtsolve.draw.html import as_html
-
-        return as_html([repr(self)], self.tree, self.names)
-
     @property
     def parameters(self) -> int:
         """The number of free parameters: probabilities, intercepts, slopes, covariances, and inner knots."""
@@ -107,6 +102,11 @@ class MixedTreeModel(Distribution):
             total += clique.cells - clique.shared_cells
             total += clique.cells * (r + r * others + r * (r + 1) // 2)
         return total
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all cliques."""
+        return sum(clique.cells for clique in self.cliques)
 
     def log_likelihood(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns ln of the density of every row, in nats; -inf for impossible rows.

@@ -98,7 +98,7 @@ class Mixture(Distribution):
     @property
     def cells(self) -> int:
         """The number of cells of all tables."""
-        return sum(getattr(component, "cells", 0) for component in self.components)
+        return sum(component.cells for component in self.components)
 
     def log_joint(self, rows: Any) -> NDArray[np.float64]:
         """Returns ln w_k + ln P_k(row), shape (k, rows)."""

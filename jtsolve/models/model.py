@@ -16,17 +16,28 @@ import numpy as np
 
 from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree, adjacency
-from jtsolve.core.varset import varset
+from jtsolve.core.varset import members, varset
+from jtsolve.errors import ChoiceError
 from jtsolve.models.answers import Conditioned, Description, Explanation
 from jtsolve.models.documents import column_document, parts_document
 from jtsolve.models.inference.evidence import with_evidence
+from jtsolve.models.inference.information import clique_marginal, described, entropy
 from jtsolve.models.inference.likelihood import gaps_of, log_likelihood
 from jtsolve.models.inference.marginals import MOST_CELLS, marginals, targets_of
 from jtsolve.models.inference.mixed import MixedClique, maximised
 from jtsolve.models.inference.prediction import WITH_EVIDENCE, joint_table
-from jtsolve.models.layout import Layout, host_cliques, require_draws, require_room, subtree, table_layout
+from jtsolve.models.layout import (
+    Layout,
+    host_cliques,
+    require_draws,
+    require_room,
+    rooted,
+    subtree,
+    table_layout,
+)
 from jtsolve.models.messages import families
 from jtsolve.models.protocol import Distribution
+from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample_codes
 from jtsolve.tables.raw import GAP
 
@@ -37,7 +48,6 @@ if TYPE_CHECKING:
 
     from jtsolve.models.answers import Evidence
     from jtsolve.models.columns import Column
-    from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes, DataTable
 
 TOLERANCE = 1e-9
@@ -104,11 +114,6 @@ class JunctionTreeModel(Distribution):
         size = f"{self.n} variables, {len(self.tree.cliques)} cliques, {self.parameters} parameters"
         return f"JunctionTreeModel({size})"
 
-    def _repr_html_(self) -> str:
-        from jtsolve.draw.html import as_html
-
-        return as_html([repr(self)], self.tree, self.names)
-
     @property
     def parameters(self) -> int:
         """The number of free parameters: Σ_C (cells - 1) - Σ_S (cells - 1)."""
@@ -126,9 +131,9 @@ class JunctionTreeModel(Distribution):
         for i, clique in enumerate(layout.cliques):
             axes = layout.separator_first(i)
             weights = np.exp(np.transpose(layout.table(self.families, i), axes)).ravel()
-            members, none = tuple(clique[k] for k in axes), np.zeros((weights.size, 0))
-            shared, dims = len(layout.separators[i]), tuple(layout.arities[v] for v in members)
-            place = (members, (), shared, 0, layout.parent[i], dims)
+            inside, none = tuple(clique[k] for k in axes), np.zeros((weights.size, 0))
+            shared, dims = len(layout.separators[i]), tuple(layout.arities[v] for v in inside)
+            place = (inside, (), shared, 0, layout.parent[i], dims)
             found.append(MixedClique(*place, weights, none, none[:, :, None], none[:, :, None]))
         return tuple(found)
 
@@ -225,8 +230,6 @@ class JunctionTreeModel(Distribution):
 
     def entropy(self) -> float:
         """Returns -Σ P ln P over all configurations, in nats. Time: linear in the cells of the cliques."""
-        from jtsolve.models.inference.information import entropy
-
         return entropy(self)
 
     def junction_tree(self, what: str) -> JunctionTreeModel:
@@ -235,11 +238,28 @@ class JunctionTreeModel(Distribution):
         return self
 
     def network(self, what: str, root: int = 0) -> Network:
-        """Returns the same distribution as a Bayesian network; see `directed.to_network`."""
-        from jtsolve.models.directed import to_network
+        """Returns the same distribution as a Bayesian network, with the nodes in the order of the columns.
 
-        del what
-        return to_network(self, root)
+        A junction tree rooted at any clique is a network without v-structures: the parents of a variable that
+        a clique adds to its separator are the separator and the variables added before it. Rows for parent
+        configurations of probability 0 are uniform.
+        """
+        tree, nodes = self.tree, dict[int, NetworkNode]()
+        if not 0 <= root < len(tree.cliques):
+            raise ChoiceError(f"{what}: there is no clique {root}; there are 0 to {len(tree.cliques) - 1}")
+        order, parent = rooted(tree, root)
+        for clique, above in zip(order, parent, strict=True):
+            separator = tree.cliques[clique] & tree.cliques[order[above]] if above >= 0 else 0
+            parents = list(members(separator))
+            for v in members(tree.cliques[clique] & ~separator):
+                column = self.columns[v]
+                rows = clique_marginal(self, clique, (*parents, v)).reshape(-1, column.arity)
+                totals, conditional = rows.sum(axis=1, keepdims=True), np.full_like(rows, 1 / column.arity)
+                np.divide(rows, totals, out=conditional, where=totals > 0)
+                conditional.setflags(write=False)
+                nodes[v] = NetworkNode(column.name, column.states, tuple(parents), conditional)
+                parents.append(v)
+        return Network("jtsolve", tuple(nodes[v] for v in range(self.n)))
 
     def structure(self, what: str) -> JunctionTree:
         """Returns the junction tree."""
@@ -248,8 +268,6 @@ class JunctionTreeModel(Distribution):
 
     def describe(self) -> Description:
         """Returns sizes, and entropies and mutual information in nats, for people."""
-        from jtsolve.models.inference.information import described
-
         return described(self)
 
     def to_document(self) -> dict[str, Any]:

@@ -11,21 +11,25 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from jtsolve.core.triangulation import triangulated
-from jtsolve.core.varset import varset
-from jtsolve.models import ancestral, relevance
+from jtsolve.core.varset import members, varset
+from jtsolve.errors import InputError
+from jtsolve.models import relevance
 from jtsolve.models.answers import Conditioned, Description
 from jtsolve.models.columns import codes_of
 from jtsolve.models.inference.information import sizes_of
-from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
+from jtsolve.models.inference.likelihood import gaps_of
+from jtsolve.models.layout import BYTES_PER_CELL, require_draws, require_room, table_cells
 from jtsolve.models.protocol import Distribution
 from jtsolve.models.triangulation import calibrated
+from jtsolve.networks.sample import configurations, sample_codes
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
@@ -91,9 +95,38 @@ class NetworkModel(Distribution):
         return from_network(self.bayesian)
 
     def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
-        """Returns ln P(row) for every row, in nats; see `ancestral.log_likelihood`."""
+        """Returns ln P(row) for every row, in nats; -inf for impossible rows.
+
+        If the parents of every observed node are observed, it is a sum of entries of the tables. Missing
+        parents of observed nodes need a junction tree of the ancestors.
+
+        Raises:
+            LimitError: its tables do not fit in memory.
+        """
         codes = codes_of(self.columns, rows) if isinstance(rows, DataTable) else rows
-        return ancestral.log_likelihood(self.bayesian, codes)
+        network, entered = self.bayesian, relevance.Entered.of(self.bayesian, {})
+        gaps_of(entered.columns, codes)
+        seen = codes >= 0
+        direct = np.ones(codes.shape[1], dtype=np.bool_)
+        for v, node in enumerate(network.nodes):
+            for u in node.parents:
+                direct &= seen[u] | ~seen[v]
+        out = np.zeros(codes.shape[1])
+        with np.errstate(divide="ignore"):
+            for v, node in enumerate(network.nodes):
+                at = np.flatnonzero(direct & seen[v])
+                own = {u: codes[u, at] for u in (*node.parents, v)}
+                out[at] += np.log(node.table)[configurations(network, node, own, at.size), own[v]]
+        left = np.flatnonzero(~direct)
+        if left.size:
+            part = entered.part(varset(np.flatnonzero(seen[:, left].any(axis=1)).tolist()), None)
+            if part.fits(None):
+                inside = list(members(part.variables))
+                out[left] = part.compiled().model.log_likelihood(codes[inside][:, left])
+            else:
+                different, place = np.unique(codes[:, left], axis=1, return_inverse=True)
+                out[left] = np.array([_of_row(network, row.tolist()) for row in different.T])[place]
+        return out
 
     def condition(self, evidence: Evidence) -> Conditioned[JunctionTreeModel]:
         """Returns the distribution of all variables given evidence, on a junction tree."""
@@ -112,8 +145,23 @@ class NetworkModel(Distribution):
         return relevance.explanation(self.bayesian, evidence, k, memory=memory, run=run)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
-        """Returns independent rows as codes; only the ancestors of the evidence are triangulated."""
-        return ancestral.sample(self.bayesian, evidence, rows, seed)
+        """Returns independent rows as codes: each node is drawn given its parents, in order.
+
+        With evidence, its ancestors are drawn from their junction tree (M. Henrion, Propagating uncertainty
+        in Bayesian networks by probabilistic logic sampling, UAI 1988).
+        """
+        require_draws(rows, seed, self.n)
+        known: dict[int, Codes] = {}
+        if evidence:
+            entered = relevance.Entered.of(self.bayesian, evidence)
+            part = entered.part(entered.observed, None)
+            part.require(None)
+            codes = part.compiled().model.sample(rows, seed)
+            known = dict(zip(members(part.variables), codes, strict=True))
+        # With evidence, the seed has been used already.
+        return sample_codes(
+            self.bayesian, rows, np.random.default_rng([seed, 1] if evidence else seed), known
+        )
 
     def complete(self, rows: Codes) -> Codes:
         """Returns the most probable completion of rows; see `JunctionTreeModel.complete`."""
@@ -163,3 +211,17 @@ class NetworkModel(Distribution):
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of the model file of its junction tree except format and provenance."""
         return self.junction_tree("a model file").to_document()
+
+
+def _of_row(network: Network, row: list[int]) -> float:
+    """Returns ln P of the observed values of one row, entered as evidence."""
+    evidence = {
+        node.name: node.states[code] for node, code in zip(network.nodes, row, strict=True) if code >= 0
+    }
+    entered = relevance.Entered.of(network, evidence)
+    part = entered.part(entered.observed, None)
+    part.require(None)
+    try:
+        return part.compiled().log_probability
+    except InputError:  # impossible
+        return -np.inf

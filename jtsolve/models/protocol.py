@@ -6,15 +6,21 @@ Unsupported queries raise a `ChoiceError`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from jtsolve.errors import ChoiceError
-from jtsolve.models.inference.prediction import group_posteriors, predicted
+from jtsolve.models.answers import Posterior
+from jtsolve.models.inference.marginals import require_small, targets_of
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, state_log_probabilities
+from jtsolve.models.layout import require_room
+from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
         Evidence,
         Explanation,
         Groups,
-        Posterior,
         Rows,
     )
     from jtsolve.networks.network import Network
@@ -48,6 +53,11 @@ class Distribution(Protocol):
         def provenance(self) -> Mapping[str, Any]:
             """Remarks on the origin."""
 
+    def _repr_html_(self) -> str:
+        from jtsolve.draw.html import as_html
+
+        return as_html([repr(self)], getattr(self, "tree", None), self.names)
+
     @property
     def kind(self) -> str:
         """What it is, in refusals."""
@@ -56,6 +66,10 @@ class Distribution(Protocol):
     @property
     def parameters(self) -> int:
         """The number of free parameters."""
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all tables."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,7 +115,20 @@ class Distribution(Protocol):
                 evidence is impossible.
             LimitError: the tables do not fit in memory; raised before they are built.
         """
-        return group_posteriors(self, groups, evidence, memory=memory, run=run)
+        wanted = [targets_of(group, self.columns) for group in groups]
+        columns = tuple(tuple(self.columns[v] for v in targets) for targets in wanted)
+        for own in columns:
+            require_small(prod(column.arity for column in own), len(own))
+        require_room(self.cells, *WITH_EVIDENCE, limit=memory)
+        if run is not None:
+            run.progress(note="passing messages")
+        known: Any = self.condition(evidence)
+        single = known.model.marginals()
+        tables = [
+            single[targets[0]] if len(targets) == 1 else known.model.marginal(group)
+            for group, targets in zip(groups, wanted, strict=True)
+        ]
+        return Posterior(known.log_probability, columns=columns, tables=tuple(tables))
 
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
@@ -140,7 +167,9 @@ class Distribution(Protocol):
 
         The value is missing where the rest is impossible.
         """
-        return predicted(self, rows, v)
+        logs = state_log_probabilities(self, rows, v)
+        missing = np.nan if self.is_continuous else GAP
+        return np.where(np.isnan(logs).any(axis=1), missing, np.argmax(logs, axis=1))
 
     def complete(self, rows: Rows) -> Rows:
         """Returns rows with the most probable missing values; impossible rows keep their gaps.

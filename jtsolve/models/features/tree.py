@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.core.triangulation import triangulated
-from jtsolve.core.varset import members
+from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.answers import Conditioned, Configuration, Description, Explanation
 from jtsolve.models.columns import codes_of
 from jtsolve.models.documents import base64_of, column_document, parts_document
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
-from jtsolve.models.features.scopes import common_scopes
 from jtsolve.models.features.validity import contexts_of, leaf_columns
 from jtsolve.models.inference.evidence import impossible, likelihoods
 from jtsolve.models.inference.likelihood import gaps_of
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
+    from jtsolve.draw.branching import Box
     from jtsolve.models.answers import Evidence
     from jtsolve.models.columns import Column
     from jtsolve.models.features.context import Context, Feature
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 16
 """Rows whose likelihoods are computed at a time."""
+_MOST_LINES = 12
+"""Maximum number of lines of a junction tree in a box."""
 _BYTES_PER_ENTRY = 200
 """Memory of an entry of a list of best configurations, with its share of the literals."""
 
@@ -340,7 +342,7 @@ class FeatureTree(Distribution):
             LimitError: the tables would have more than `most_cells` cells; raised before any is computed.
         """
         arities = tuple(column.arity for column in self.columns)
-        found = triangulated(arities, common_scopes(self.nodes, self.contexts))
+        found = triangulated(arities, _common_scopes(self.nodes, self.contexts))
         cells = table_cells(found, arities)
         if cells > most_cells:
             raise LimitError(
@@ -353,8 +355,6 @@ class FeatureTree(Distribution):
 
     def describe(self) -> Description:
         """Returns sizes, the entropy, in nats, and the nodes."""
-        from jtsolve.models.features.boxes import boxes
-
         facts = {
             "variables": self.n,
             "splits": len(self.splits),
@@ -365,7 +365,7 @@ class FeatureTree(Distribution):
             "parameters": self.parameters,
             "entropy_nats": self.entropy(),
         }
-        return Description(facts, boxes=(boxes(self.columns, self.nodes, self.contexts),))
+        return Description(facts, boxes=(_boxes(self.columns, self.nodes, self.contexts),))
 
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of a model file except format and provenance."""
@@ -418,3 +418,52 @@ def _parameters(node: Node, context: Context) -> int:
     if isinstance(node, TreeLeaf):
         return node.model.parameters
     return int(context.is_allowed(node.variables).sum()) - 1 if isinstance(node, TableLeaf) else 0
+
+
+def _common_scopes(nodes: Sequence[Node], contexts: Sequence[Context]) -> list[VarSet]:
+    """Returns the sets of variables that have a common factor."""
+    above = [0] * len(nodes)
+    scopes = [1 << v for v in contexts[0].domains]
+    for i, node in enumerate(nodes):
+        if isinstance(node, TableLeaf):
+            scopes.append(above[i] | varset(node.variables))
+        elif isinstance(node, TreeLeaf):
+            cliques = node.model.layout.cliques
+            scopes += [above[i] | varset(node.variables[v] for v in clique) for clique in cliques]
+        here = above[i]
+        if isinstance(node, Split):
+            left = set(contexts[i].domains)
+            for kid in node.kids:
+                here |= varset(left - set(contexts[kid].domains))
+            here |= varset(v for v, _ in node.feature)
+            scopes.append(here)
+        for kid in kids_of(node):
+            above[kid] = here
+    return scopes
+
+
+def _boxes(columns: Sequence[Column], nodes: Sequence[Node], contexts: Sequence[Context]) -> list[Box]:
+    """Returns a box for each node: the feature of a split, the cliques or variables of a leaf."""
+    from jtsolve.draw.branching import Box
+    from jtsolve.draw.text import tree_text
+
+    found = []
+    for node, context in zip(nodes, contexts, strict=True):
+        if isinstance(node, Split):
+            labels = tuple(
+                f"{word} {p:.3g}" for word, p in (("no", 1 - node.probability), ("yes", node.probability))
+            )
+            feature = " ∧ ".join(f"{columns[v].name}={columns[v].states[state]}" for v, state in node.feature)
+            found.append(Box((f"{feature}?",), node.kids, labels))
+        elif isinstance(node, Product):
+            text = "independent parts" if node.kids else "nothing open"
+            found.append(Box((text,), node.kids, ("",) * len(node.kids)))
+        elif isinstance(node, TableLeaf):
+            names = ", ".join(columns[v].name for v in node.variables)
+            cells = int(context.is_allowed(node.variables).sum())
+            found.append(Box((f"{{{names}}}  {cells} cells",)))
+        else:
+            lines = tree_text(node.model.tree, node.model.names).splitlines()
+            more = [f"… {len(lines) - _MOST_LINES} more cliques"] if len(lines) > _MOST_LINES else []
+            found.append(Box((*lines[:_MOST_LINES], *more)))
+    return found

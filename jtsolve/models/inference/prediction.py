@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.models.answers import Normals, Posterior
-from jtsolve.models.inference.marginals import MOST_CELLS, require_small, targets_of
-from jtsolve.models.layout import require_room
+from jtsolve.models.inference.marginals import MOST_CELLS, require_small
 from jtsolve.models.messages import log_sum
 from jtsolve.tables.raw import GAP
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.run import Run
-    from jtsolve.models.answers import Evidence, Rows
+    from jtsolve.models.answers import Rows
 
 WITH_EVIDENCE = ("the tables with the evidence", "a smaller model")
 """Arguments of `require_room`: the tables, and the remedy."""
@@ -28,39 +26,6 @@ _BLOCK = 1 << 18
 """Likelihoods, rows × states, computed at a time."""
 _ROWS = 1 << 14
 """Rows, one for each cell of a joint table, whose likelihoods are computed at a time."""
-
-
-def group_posteriors(
-    model: Any,
-    groups: Sequence[Sequence[str]],
-    evidence: Evidence,
-    *,
-    memory: int | None,
-    run: Run | None,
-) -> Posterior:
-    """Returns the joint distribution of each group of variables; see `protocol.Distribution.posterior`.
-
-    Args:
-        model: a discrete junction tree or feature tree.
-        groups: the names in each group.
-        evidence: hard or soft.
-        memory: limit in bytes.
-        run: receives progress.
-    """
-    wanted = [targets_of(group, model.columns) for group in groups]
-    for targets in wanted:
-        require_small(prod(model.columns[v].arity for v in targets), len(targets))
-    require_room(model.cells, *WITH_EVIDENCE, limit=memory)
-    if run is not None:
-        run.progress(note="passing messages")
-    known = model.condition(evidence)
-    single = known.model.marginals()
-    tables = [
-        single[targets[0]] if len(targets) == 1 else known.model.marginal(group)
-        for group, targets in zip(groups, wanted, strict=True)
-    ]
-    columns = tuple(tuple(model.columns[v] for v in targets) for targets in wanted)
-    return Posterior(known.log_probability, columns=columns, tables=tuple(tables))
 
 
 def joint_table(model: Any, targets: Sequence[int], most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
@@ -150,18 +115,3 @@ def state_log_probabilities(model: Any, rows: Rows, v: int) -> NDArray[np.float6
         with np.errstate(invalid="ignore"):
             out[start : start + block] = logs - log_sum(logs, axis=1)[:, None]
     return out
-
-
-def predicted(model: Any, rows: Rows, v: int) -> Rows:
-    """Returns the most probable state of a variable given the rest of each row, shape (rows,).
-
-    It is missing (-1, or NaN if there are real variables) where the rest is impossible.
-
-    Args:
-        model: the distribution.
-        rows: shape (n, rows).
-        v: the position of a discrete variable.
-    """
-    logs = state_log_probabilities(model, rows, v)
-    missing = np.nan if model.is_continuous else GAP
-    return np.where(np.isnan(logs).any(axis=1), missing, np.argmax(logs, axis=1))

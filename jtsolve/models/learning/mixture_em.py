@@ -35,7 +35,7 @@ from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.learning.mixed_tree import with_margins
-from jtsolve.models.learning.refit import by_prior
+from jtsolve.models.learning.tree import by_prior
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
