@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
-from jtsolve.core.tree import JunctionTree, RootedClique, maximum_cardinality_search, rooted_cliques
+from jtsolve.core.tree import JunctionTree, RootedClique, families_by_search, rooted_cliques
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, set_table
 
 if TYPE_CHECKING:
@@ -45,13 +45,9 @@ def strongly_rooted(tree: JunctionTree, real: VarSet) -> list[RootedClique]:
     Raises:
         ValueError: the graph is not strongly decomposable.
     """
-    neighbours = _neighbours(tree, real)
-    families, placed = [], 1
-    for vertex in maximum_cardinality_search(neighbours)[1:]:  # the star, vertex 0, is the first
-        families.append((vertex, neighbours[vertex] & placed))
-        placed |= 1 << vertex
-    rooted_cliques([(0, 0), *families])  # raises unless the graph with the star is chordal
-    return rooted_cliques((vertex - 1, around >> 1) for vertex, around in families)
+    families = families_by_search(_neighbours(tree, real))  # the star, vertex 0, is the first
+    rooted_cliques(families)  # raises unless the graph with the star is chordal
+    return rooted_cliques((vertex - 1, around >> 1) for vertex, around in families[1:])
 
 
 def with_star(tree: JunctionTree, real: VarSet) -> JunctionTree:

@@ -134,12 +134,7 @@ class JunctionTree:
         Raises:
             ValueError: the graph is not chordal.
         """
-        placed = 0
-        order = []
-        for v in maximum_cardinality_search(neighbours):
-            order.append((v, neighbours[v] & placed))
-            placed |= 1 << v
-        return cls.from_families(order)
+        return cls.from_families(families_by_search(neighbours))
 
     @classmethod
     def from_families(cls, families: Iterable[tuple[int, VarSet]]) -> JunctionTree:
@@ -262,6 +257,15 @@ def maximum_cardinality_search(neighbours: Sequence[VarSet], first: int = 0) -> 
         if left[-1]:
             left.append(0)
     return order
+
+
+def families_by_search(neighbours: Sequence[VarSet], first: int = 0) -> list[tuple[int, VarSet]]:
+    """Returns the vertices in the order of `maximum_cardinality_search`, each with its earlier neighbours."""
+    placed, families = 0, []
+    for v in maximum_cardinality_search(neighbours, first):
+        families.append((v, neighbours[v] & placed))
+        placed |= 1 << v
+    return families
 
 
 def _validate(n: int, cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]]) -> None:

@@ -66,7 +66,7 @@ import numpy as np
 
 from jtsolve.core.permitted import MemberRows, permitted_cliques, permitted_separators, within_cells
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
-from jtsolve.core.tree import maximum_cardinality_search
+from jtsolve.core.tree import families_by_search
 from jtsolve.core.varset import VarSet, count_bounded_subsets, count_within, members, neighbours_of
 from jtsolve.families.sets import all_sets, groups, masks_of, subsets_of
 
@@ -281,10 +281,9 @@ def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
         from scipy.sparse.csgraph import minimum_spanning_tree
 
         pairs = np.stack(np.triu_indices(n, 1), axis=1)
-        single = problem.scores.batch(np.arange(n)[:, None])
-        single = np.where(single > -inf, single, 0.0)
         cost = np.zeros((n, n))  # 0 stands for no edge
-        cost[*pairs.T] = np.minimum(0.0, single[pairs].sum(axis=1) - problem.scores.batch(pairs))
+        apart = own_scores(problem.scores)[pairs].sum(axis=1)
+        cost[*pairs.T] = np.minimum(0.0, apart - problem.scores.batch(pairs))
         np.add.at(degree, np.concatenate(minimum_spanning_tree(cost).nonzero()), 1)
     return int(np.argmax(degree))
 
@@ -322,12 +321,7 @@ def rows(families: Families) -> Iterator[FamilyRow]:
 
 def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
     """Returns a perfect order from the root by maximum cardinality search: each vertex with its parents."""
-    neighbours = neighbours_of(tree.n, tree.graph_edges)
-    placed, order = 0, []
-    for v in maximum_cardinality_search(neighbours, root):
-        order.append((v, neighbours[v] & placed))
-        placed |= 1 << v
-    return order
+    return families_by_search(neighbours_of(tree.n, tree.graph_edges), root)
 
 
 def _scores_of(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from jtsolve.core.scores import own_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +30,7 @@ def gaining_pairs(scores: LocalScores, width: int, report: Report) -> Iterator[t
         report: receives the progress; ends the scoring.
     """
     n = scores.n
-    own = scores.batch(np.arange(n)[:, None])
-    own[own == -inf] = 0.0
+    own = own_scores(scores)
     found = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))]
     v = 1
     while v < n and width > 1 and report.stop is None:

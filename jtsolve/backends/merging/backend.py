@@ -63,7 +63,7 @@ from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.run import Limits
-from jtsolve.core.scores import StoppedError
+from jtsolve.core.scores import StoppedError, own_scores
 
 if TYPE_CHECKING:
     from jtsolve.backends.merging.starts import PerturbedScores
@@ -479,8 +479,7 @@ class _Rounds:
     def gain_per_edge(self) -> float:
         """Returns the gain of the best tree over the empty graph, per edge, in nats."""
         assert self.best is not None, "there is one before the first round"
-        singles = self.problem.scores.batch(np.arange(self.problem.n)[:, None])
-        empty = float(singles[singles > -inf].sum())
+        empty = float(own_scores(self.problem.scores).sum())
         return abs(self.score - empty) / max(1, len(self.best.graph_edges))
 
     def part(self, seconds: float = inf) -> DerivedReport:
