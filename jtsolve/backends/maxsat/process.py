@@ -78,39 +78,25 @@ class Reporter:
 
 
 class _ReportingRC2(RC2Stratified):  # type: ignore[misc]  # pysat has no types
-    """RC2 that sends its bounds and models, and hardens by the best one."""
+    """RC2 that sends its bounds and models, and hardens by the known tree too."""
 
     def __init__(self, formula: WCNF, reporter: Reporter, **options: Any) -> None:
         self.reporter = reporter
-        self.adapting = False
         super().__init__(formula, **options)
+        if reporter.limit is not None:
+            self.ubnd = reporter.limit
 
     def adapt_am1(self) -> None:
-        self.adapting = True
         super().adapt_am1()
-        self.adapting = False
         self.reporter.lower(self.cost)
 
     def process_core(self) -> None:
         super().process_core()
         self.reporter.lower(self.cost)
-        if not self.adapting:  # adapting iterates over the selectors that hardening would remove
-            self.harden()
 
     def finish_level(self) -> None:
         self.reporter.model(self.oracle.get_model())
         super().finish_level()
-        self.harden()
-
-    def harden(self) -> None:
-        """Hardens the costs that exceed the gap to the best known solution."""
-        if self.reporter.limit is None:
-            return
-        left = self.reporter.limit - self.cost
-        self.garbage = {s for s in (*self.sels, *self.sums) if self.wght[s] > left}
-        for selector in self.garbage:
-            self.oracle.add_clause([selector])
-        self.filter_assumps()
 
 
 def solve(send: Send, work: SolverInput) -> float:
