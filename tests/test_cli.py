@@ -345,9 +345,10 @@ def test_output_that_cannot_be_written_is_found_before_the_run(
 
     monkeypatch.setattr(type(REGISTRY["brute"]), "solve", never)
     before = instance.read_bytes()
-    cases = [
+    cases: list[tuple[str | Path, str]] = [
         (tmp_path / "none" / "result.json", "its folder does not exist"),
         (tmp_path, "it is a directory"),
+        (f"{tmp_path}/result.json/", "there is no such directory"),
         (instance, "the output would replace the input"),
         (tmp_path / "." / instance.name, "the output would replace the input"),
     ]

@@ -504,6 +504,8 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
         write_atomically(tmp_path / "none" / "a", b"")
     with pytest.raises(InputError, match="it is a directory"):
         write_atomically(tmp_path, b"")
+    with pytest.raises(InputError, match="it is a directory"):
+        write_atomically(f"{tmp_path}/a.json/", b"")
     with pytest.raises(InputError, match="embedded null"):
         write_atomically("a\0", b"")
     loop = tmp_path / "loop"

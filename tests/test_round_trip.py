@@ -7,11 +7,14 @@ sample, predict and impute. The reference is a count of the values themselves, e
 from __future__ import annotations
 
 import datetime as dt
+import enum
+import gzip
 import io
 import json
 import os
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -542,11 +545,8 @@ def test_names_that_are_no_texts_come_back_as_they_went_in(kind: str, folder: Pa
     assert np.allclose(model.loglik(model.sample(9)), model.model.log_likelihood(model.model.sample(9)))
 
 
-@pytest.mark.parametrize("kind", ["arrow", "parquet", "feather", "pandas"])
-def test_an_offset_is_a_time_zone_in_typed_tables_too(
-    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", raising=False)
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "feather", "packed", "pandas", "array"])
+def test_an_offset_is_a_time_zone_in_typed_tables_too(kind: str, folder: Path) -> None:
     pa, feather, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.feather", "pyarrow.parquet"))
     moments = [dt.datetime(2024, 5, 1, hour, tzinfo=OFFSET) for hour in (0, 12)]
     columns: dict[str, list[Any]] = {"x": moments * 4, "y": list("uuvuvuvv")}
@@ -555,14 +555,17 @@ def test_an_offset_is_a_time_zone_in_typed_tables_too(
         parquet.write_table(table, folder / "x.parquet")
     if kind == "feather":
         feather.write_feather(table, folder / "x.feather")
+    if kind == "packed":
+        feather.write_feather(table, held := io.BytesIO())
+        (folder / "x.arrow.gz").write_bytes(gzip.compress(held.getvalue()))
     if kind == "pandas":
         pd.DataFrame(columns).to_parquet(folder / "x.parquet")
-    source = table if kind == "arrow" else next(folder.iterdir())
+    forms = {"arrow": table, "array": {name: table[name] for name in columns}}
+    source = forms[kind] if kind in forms else next(folder.iterdir())
     for one in (fitted(source), reread(fitted(columns), folder)):
         for rows in (source, columns, pd.DataFrame(columns)):
             assert np.allclose(one.loglik(rows), logs(columns))
-    if kind == "arrow":
-        assert "POLARS_IGNORE_TIMEZONE_PARSE_ERROR" not in os.environ, "frames leave the environment alone"
+    assert not any(name.startswith("POLARS_") for name in os.environ), "reading leaves the environment alone"
 
 
 @pytest.mark.parametrize("kind", ["time32[s]", "time32[ms]", "time64[us]", "time64[ns]"])
@@ -584,6 +587,50 @@ def test_times_of_day_are_the_same_in_every_type_of_arrow(kind: str, folder: Pat
         assert sorted(model.query("x")["x"]) == [dt.time(0), dt.time(8, 30), dt.time(23, 59, 59)]
 
 
+@pytest.mark.parametrize("gap", [5.0, 60.0])
+def test_ranges_of_pandas_are_the_same_beside_missing_values(gap: float, folder: Path) -> None:
+    frame = pd.DataFrame({"x": pd.cut([1, 2, 3, 4, 5, gap], [0, 2, 4, 6]), "y": list("uvuvuv")})
+    frame.to_csv(folder / "x.csv", index=False)
+    expected = None
+    for learned in (frame, folder / "x.csv"):
+        model = fitted(learned, missing="state")
+        for one in (model, reread(model, folder)):
+            found = [np.array(one.loglik(asked)) for asked in (frame, folder / "x.csv")]
+            expected = found[0] if expected is None else expected
+            assert np.allclose(found, expected)
+            for value in frame["x"].dropna():
+                assert one.query("y", given={"x": value})["probability"].sum() == pytest.approx(1)
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+OBJECTS_OF_PYTHON: dict[str, Any] = {
+    "members of an enumeration": [Colour.RED, Colour.BLUE],
+    "fractions": [Fraction(1, 3), Fraction(1, 2)],
+    "durations of numpy": np.array([1, 36], dtype="timedelta64[h]"),
+    "ranges": pd.interval_range(0, 2),
+    "months": pd.period_range("2024-01", periods=2, freq="M"),
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS_OF_PYTHON)
+def test_values_of_types_that_polars_lacks_are_answered_in_any_container(kind: str, folder: Path) -> None:
+    values = [*OBJECTS_OF_PYTHON[kind]] * 4
+    columns = {"x": values, "y": list("uvuvuvvu")}
+    expected = logs(columns)
+    for source in (columns, pd.DataFrame(columns)):
+        model = fitted(source)
+        for one in (model, reread(model, folder)):
+            assert np.allclose(one.loglik(columns), expected)
+            assert len(one.predict(pl.DataFrame({"y": ["u"]}), "x")) == 1
+            for value in [*one.query("x")["x"], *values[:2]]:
+                assert one.query("y", given={"x": value})["probability"].sum() == pytest.approx(1)
+            assert np.isfinite(np.array(one.loglik(one.sample(9)))).all()
+
+
 def test_networks_take_the_values_that_pandas_makes_of_their_samples(folder: Path) -> None:
     (folder / "n.bif").write_text(
         to_bif(Network("n", (node("a", "TRUE", "FALSE"), node("b", "0", "1")))), encoding="utf-8"
@@ -591,6 +638,8 @@ def test_networks_take_the_values_that_pandas_makes_of_their_samples(folder: Pat
     model = jt.Model.read(folder / "n.bif")
     assert model.loglik(pd.DataFrame({"a": [True, False], "b": [1, 0]})).sum() == pytest.approx(4 * log(0.5))
     assert model.query("b", given={"a": True})["probability"].to_list() == pytest.approx([0.5, 0.5])
+    row = pd.DataFrame({"a": [True]}).iloc[0]
+    assert model.query("b", given=row)["probability"].to_list() == pytest.approx([0.5, 0.5])
 
 
 def node(name: str, *states: str) -> NetworkNode:

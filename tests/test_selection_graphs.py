@@ -201,6 +201,7 @@ def _graph(**changes: Any) -> bytes:
         ("g.csv", b"source,target,strength\na,b,x\n", "'x' is not a strength"),
         ("g.csv", b'source,target\n"a"b,c\n', "not CSV"),
         ("g.csv", b"\xff", "not UTF-8"),
+        ("g.dot", b"graph { a -- b }", "not a graph. Fix: give a graph"),
         ("g.csv", b"\xff\xfe", "the file is empty"),
     ],
 )
@@ -208,6 +209,12 @@ def test_a_malformed_graph_is_refused(name: str, content: bytes, reason: str, tm
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=reason):
         read_graph(tmp_path / name)
+
+
+def test_blanks_case_and_blank_lines_do_not_count_in_an_edge_list(tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text("Source, Target, Strength\n a , b, 0.5\n\nc,,\n", encoding="utf-8")
+    found = read_graph(tmp_path / "g.csv")
+    assert (found.names, found.named_edges) == (("a", "b", "c"), [("a", "b")])
 
 
 def test_an_empty_graphml_or_one_with_parallel_edges_is_refused(tmp_path: Path) -> None:

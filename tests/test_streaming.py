@@ -203,7 +203,7 @@ def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: 
         (b"a,b\n" + 20 * b"1,2\n" + b'"1",2\n"3"\n', "line 23: it has 1 values"),
         (b"a,b\n" + 20 * b"1,2\n" + b'"1\n', "line 22: the quotes do not close"),
         (b"a,b\n" + 20 * b"1,2\n" + b"\xe9,1\n", "line 22: a byte is not UTF-8"),
-        (b"a,b\n" + 20 * b"1,2\n" + b"\0,1\n", "line 22: it contains a zero byte"),
+        (b"a,b\n" + 20 * b"1,2\n" + b"\0,1\n", "line 22: there are control characters"),
         (b" \n" * 40, "only blanks"),
     ],
 )

@@ -81,6 +81,8 @@ def zipped(*names: str) -> bytes:
         (CSV.replace("\n", "\r"), "t.csv"),
         ("\ufeff" + CSV, "t.csv"),
         (CSV.encode("utf-16"), "t.csv"),
+        (CSV.encode("utf-32"), "t.csv"),
+        ("sep=;\n" + CSV.replace(",", ";"), "t.csv"),
         (bz2.compress(CSV.encode()), "t.csv.bz2"),
         (lzma.compress(CSV.encode()), "t.csv.xz"),
         (zipped("t.csv"), "t.zip"),
@@ -248,6 +250,7 @@ def test_a_table_of_r_has_labels_of_rows_and_marks_in_its_values(states: Callabl
         (CSV.encode(), "t.csv.xz", r"it is named \.xz, but is not xz data"),
         (zipped("a.csv"), "t.xlsx", r"a spreadsheet: such files are not read\. Fix: save it as \.csv"),
         (CSV.encode(), "t.sav", r"pass the frame of pandas.read_spss\('t.sav'\)"),
+        (CSV.encode(), "t.csv.lz4", "packed data: such files are not read. Fix: unpack it"),
     ],
 )
 def test_packed_files_that_are_no_table_are_refused(
@@ -257,9 +260,10 @@ def test_packed_files_that_are_no_table_are_refused(
         states(content, name=name)
 
 
-def test_an_address_is_no_file() -> None:
-    with pytest.raises(InputError, match=r"https://example\.org/t\.csv: it is an address"):
-        read_states(Path("https://example.org/t.csv"))
+@pytest.mark.parametrize("scheme", ["https", "s3", "hf", "SFTP"])
+def test_an_address_is_no_file(scheme: str) -> None:
+    with pytest.raises(InputError, match=rf"{scheme}://example\.org/t\.csv: it is an address"):
+        read_states(Path(f"{scheme}://example.org/t.csv"))
 
 
 def test_zstandard_is_read_or_refused_with_the_way(states: Callable[..., DataTable]) -> None:
@@ -594,7 +598,9 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
         ("a,a\n1,2\n", "t.csv", "the name of column 2: 'a' occurs twice.*header=False"),
         ("a,\n1,2\n", "t.csv", "the name of column 2: it is empty"),
         (b"a\nx\n\xe9\n", "t.csv", "line 3: a byte is not UTF-8"),
-        (b"a\nx\n\0\n", "t.csv", "line 3: it contains a zero byte"),
+        (b"a\nx\n\0\n", "t.csv", "line 3: there are control characters"),
+        (CSV.encode("utf-16-le"), "t.csv", 'line 1: there are control .*encoding="utf-16"'),
+        (b"PAR1\x15\0\xff", "t.csv", "Parquet and Arrow files need their suffix"),
         ("A B\n0 1\n", "t.dat", "line 2: 'A' has 0 states"),
         ("A B\n2 x\n0 1\n", "t.dat", "line 2: the number of states of every column is expected"),
         ("A B\n", "t.dat", "line 2: the number of states of every column is expected"),

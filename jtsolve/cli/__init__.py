@@ -13,6 +13,7 @@ from errno import ENAMETOOLONG
 from functools import cache
 from importlib import import_module
 from io import StringIO, TextIOWrapper
+from pathlib import Path
 from traceback import format_exc
 from typing import Annotated, Any
 
@@ -29,8 +30,9 @@ from jtsolve.cli.output import (
     print_note,
     writing_output,
 )
+from jtsolve.core.formats import SUFFIXES, suffix_of
 from jtsolve.core.outputs import one_call
-from jtsolve.errors import ChoiceError, JtsolveError, at
+from jtsolve.errors import ChoiceError, InputError, JtsolveError, at
 from jtsolve.options import Door
 
 __all__ = ["COMMANDS", "app", "run"]
@@ -124,6 +126,9 @@ def _called(arguments: list[str], started: float) -> int:
     """Calls the command; usage errors quote arguments, and so are escaped and shortened like all messages."""
     if arguments and arguments[0] in _ELSEWHERE:
         raise ChoiceError(f"there is no command '{arguments[0]}'; {_ELSEWHERE[arguments[0]]}")
+    for word in arguments:  # a Path would lose the slash
+        if word.endswith("/") and suffix_of(word) in SUFFIXES and not Path(word).is_dir():
+            raise InputError(word, "", "there is no such directory", "leave out the slash to name a file")
     command, code = _commands(arguments[0] if arguments else None), 0
     try:
         with one_call(), _help_written(arguments):

@@ -48,7 +48,7 @@ _ZSTANDARD = ("compression.zstd", "backports.zstd")
 def read_file(path: str | Path, run: Run | None = None) -> bytes:
     """Returns a text file in UTF-8 without byte order mark, unpacked.
 
-    UTF-16 is recognised by its byte order mark; other bytes are returned unchanged.
+    UTF-16 and UTF-32 are recognised by their byte order marks; other bytes are returned unchanged.
 
     Args:
         path: of the file.
@@ -59,9 +59,9 @@ def read_file(path: str | Path, run: Run | None = None) -> bytes:
         InputError: as `opened`; or the file is empty, or larger than `LARGEST` bytes.
     """
     data = read_bytes(path, run).removeprefix(codecs.BOM_UTF8)
-    if data[:2] in UTF_16_MARKS:
+    if (encoding := marked_encoding(data)) is not None:
         with suppress(UnicodeError):  # the reader of the format reports that it is not UTF-8
-            data = data.decode("utf-16").encode()
+            data = data.decode(encoding).encode()
     return _require_content(data, path)
 
 
@@ -91,8 +91,11 @@ def _require_content(data: bytes, path: str | Path) -> bytes:
     return data
 
 
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Byte order marks."""
+def marked_encoding(begin: bytes) -> str | None:
+    """Returns the encoding that a byte order mark names, other than UTF-8; None without one."""
+    if begin.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins with a mark of UTF-16
+        return "utf-32"
+    return "utf-16" if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
 
 
 def _unzipped(stream: BinaryStream, source: str) -> BinaryStream:
@@ -218,7 +221,7 @@ def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) ->
     try:
         place = Path(path)  # not resolved: /dev/stdout may be a pipe, which has no path
         mode = place.stat().st_mode if place.exists() else None
-        if mode is not None and stat.S_ISDIR(mode):
+        if source.endswith("/") or (mode is not None and stat.S_ISDIR(mode)):
             raise InputError(source, "", "it is a directory", "give the name of a file")
         if mode is not None and not stat.S_ISREG(mode):
             with place.open("wb") as stream:

@@ -71,7 +71,7 @@ class FileKind:
             return to or self.formats[0]
         if found is not None and to in (None, found):
             return found
-        if to is not None and found is None and not _is_known(suffix):
+        if to is not None and found is None and suffix not in FOREIGN and suffix not in SUFFIXES:
             return to
         fitting = [f".{name}" for name, one in self.written.items() if to in (None, one)]
         named = f"{self.what} in the format {to}" if to else self.what
@@ -89,8 +89,11 @@ class FileKind:
             return InputError(str(path), "", f"its format is unknown, so it is not {self.what}", remedy)
         if other is TABLE and self is MODEL:
             remedy = f"fit a model to it first, with 'jtsolve fit' or jtsolve.fit; or {remedy}"
+        elif other is TABLE and self is INSTANCE:
+            remedy = f"learn from it with 'jtsolve solve' or jtsolve.learn; or {remedy}"
         elif other is MODEL and self is INSTANCE:
-            remedy = f"draw rows from it with 'jtsolve sample', and solve these; or {remedy}"
+            way = "read it with jtsolve.Model.read; or draw rows with 'jtsolve sample', and solve these"
+            remedy = f"{way}; or {remedy}"
         return InputError(
             str(path), "", f".{suffix_of(path)} files hold {other.what}, not {self.what}", remedy
         )
@@ -133,6 +136,8 @@ RASTER = FileKind("a picture of anything but a graph", {}, _same("svg", "png"))
 ESTIMATE = FileKind("an estimate, or a picture of it,", {}, {**_JSON, **RASTER.written})
 EVIDENCE = FileKind("evidence", _same("evid"), {})
 KINDS = (TABLE, MODEL, GRAPH, INSTANCE, DRAWS, FORMULA, PICTURE, EVIDENCE)
+SUFFIXES = frozenset(suffix for kind in KINDS for suffix in (*kind.read, *kind.written))
+"""All suffixes that are read or written."""
 
 
 _BY_PYAGRUM = "convert it with pyAgrum: pyagrum.saveBN(pyagrum.loadBN('{name}'), '{stem}.bif')"
@@ -161,6 +166,8 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "xls": ("a spreadsheet", _OF_SHEETS),
     "xlsm": ("a spreadsheet", _OF_SHEETS),
     "ods": ("a spreadsheet", _OF_SHEETS),
+    "numbers": ("a spreadsheet", "save it as .csv there"),
+    "dbf": ("a table of dBase", "save it as .csv, for example with a spreadsheet"),
     "dta": ("a table of Stata", _frame_of("pandas.read_stata")),
     "sav": ("a table of SPSS", _frame_of("pandas.read_spss")),
     "zsav": ("a table of SPSS", _frame_of("pandas.read_spss")),
@@ -177,14 +184,21 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "npz": ("arrays of numpy", "pass an array of numpy.load('{name}'), or save it as .csv"),
     "mat": ("arrays of Matlab", "save them there with writematrix or writetable as .csv"),
     "h5": ("a table in HDF5", _frame_of("pandas.read_hdf")),
+    "hdf": ("a table in HDF5", _frame_of("pandas.read_hdf")),
     "hdf5": ("a table in HDF5", _frame_of("pandas.read_hdf")),
     "orc": ("a table in ORC", _frame_of("pandas.read_orc")),
     "avro": ("a table in Avro", _frame_of("polars.read_avro")),
-    "sqlite": ("a database", _frame_of("pandas.read_sql", "query, connection")),
-    "db": ("a database", _frame_of("pandas.read_sql", "query, connection")),
+    **dict.fromkeys(
+        ("sqlite", "sqlite3", "db", "duckdb"),
+        ("a database", _frame_of("pandas.read_sql", "query, connection")),
+    ),
     "ndjson": _LINES,
     "jsonl": _LINES,
     "html": ("a page of tables", _frame_of("pandas.read_html")),
+    "xrff": ("a table of Weka in XML", "save it there as .arff"),
+    "docx": ("a document", "save its table as .csv"),
+    "pdf": ("a document", "save its table as .csv"),
+    **dict.fromkeys(("lz4", "br", "lzma", "z"), ("packed data", _UNPACKED)),
     "tar": ("an archive", _UNPACKED),
     "tgz": ("an archive", _UNPACKED),
     "7z": ("an archive", _UNPACKED),
@@ -192,7 +206,7 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
 }
 """Foreign formats that are not read, and how to convert them."""
 
-_ADDRESS = re.compile(r"(https?|ftps?|s3|gs|abfss?|file|hdfs):/+", re.IGNORECASE)
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)
 
 
 def suffix_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:
@@ -258,7 +272,7 @@ def require_readable(path: str | Path) -> None:
     Raises:
         InputError: it is one; with the way to convert it.
     """
-    if match := _ADDRESS.match(str(path)):
+    if (match := _ADDRESS.match(str(path))) and not Path(path).exists():
         address = f"{match[1]}://{str(path)[match.end() :]}"  # a Path loses a slash
         raise InputError(address, "", "it is an address, not a file", "download it first, and give the file")
     if (found := FOREIGN.get(suffix_of(path))) is not None:
@@ -280,7 +294,3 @@ def one_of(names: list[str]) -> str:
 def _is_device(path: str | Path) -> bool:
     """Returns whether a path is that of a device or a pipe (or a folder, which no writer accepts)."""
     return Path(path).exists() and not Path(path).is_file()
-
-
-def _is_known(suffix: str) -> bool:
-    return suffix in FOREIGN or any(suffix in kind.read or suffix in kind.written for kind in KINDS)

@@ -78,7 +78,7 @@ def claim_outputs(*paths: str | Path | None, kind: FileKind | None = None) -> No
     for path in paths:
         if path is None:
             continue
-        _require_writable(Path(path))
+        _require_writable(path)
         identity = _identity(path)
         if files is not None and identity is not None:
             if identity in files.read:
@@ -107,9 +107,9 @@ def _identity(path: str | Path) -> _Identity | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def _require_writable(path: Path) -> None:
+def _require_writable(output: str | Path) -> None:
     """Raises InputError, with the reason, if a file cannot be written."""
-    source = str(path)
+    source, path = str(output), Path(output)
     try:
         folder = path.resolve().parent
         mode = _mode(path)
@@ -118,7 +118,7 @@ def _require_writable(path: Path) -> None:
     except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a circle of links
         cause = getattr(error, "strerror", None) or str(error)
         raise InputError(source, "", f"it cannot be written ({cause})", "give another name") from None
-    if mode is not None and stat.S_ISDIR(mode):
+    if source.endswith("/") or (mode is not None and stat.S_ISDIR(mode)):
         raise InputError(source, "", "it is a directory", "give the name of a file")
     is_device = mode is not None and not stat.S_ISREG(mode)
     if not is_device and not folder.is_dir():

@@ -1,19 +1,27 @@
-"""Constraints by name, as in all JSON files."""
+"""Constraints by name, as in all JSON files; hand-written files of constraints, in TOML or JSON.
+
+max_separator_size = 2
+forbidden_edges = [["Age", "Smoker"]]
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from contextlib import contextmanager
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from jtsolve.core.files import read_file
 from jtsolve.core.problem import MOST_CELLS, SET_LISTS, UPPER_BOUNDS, Constraints
 from jtsolve.errors import InputError
-from jtsolve.io.documents import Count, names_of, set_of_names
+from jtsolve.io.documents import Count, names_of, require_unique_keys, require_utf8, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from jtsolve.core.varset import VarSet
 
@@ -131,3 +139,37 @@ def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> d
         return listed(value) if key in SET_LISTS else value
 
     return {key: value_of(key) for key in _ORDER if key in used}
+
+
+def read_constraints(path: Path) -> ConstraintsDocument:
+    """Returns the constraints in a .toml file, or in a JSON file of any other name.
+
+    Raises:
+        InputError: the file cannot be read or is invalid; names the place.
+    """
+    data, source = read_file(path), str(path)
+    require_utf8(data, source)
+    try:
+        if path.suffix == ".toml":
+            values = tomllib.loads(data.decode(), parse_float=_finite)
+        else:
+            values = msgspec.json.decode(data)
+            require_unique_keys(data, source)
+        return msgspec.convert(values, ConstraintsDocument)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at ")
+        place, remedy = place.strip("`") or "$", "see 'Constraints' in docs/formats.md"
+        raise InputError(source, place, reason.replace("`", "'"), remedy) from None
+    except RecursionError:
+        raise InputError(source, "", "its lists or tables are nested too deeply", "nest them less") from None
+    except ValueError as error:  # of syntax, or a number of thousands of digits
+        remedy = "write TOML in a .toml file, JSON in any other"
+        raise InputError(source, "", f"it cannot be read ({error})", remedy) from None
+
+
+def _finite(text: str) -> float:
+    """Returns a number of TOML; refuses infinity and NaN, which JSON lacks."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number

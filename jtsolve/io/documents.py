@@ -129,6 +129,15 @@ def require_utf8(data: bytes, source: str) -> None:
         ) from None
 
 
+_READERS = {
+    "jtsolve-instance": "read",
+    "jtsolve-model": "Model.read",
+    "jtsolve-graph": "triangulate",
+    "jtsolve-result": "Solution.read",
+}
+"""Functions that read a file of each format."""
+
+
 class _Header(msgspec.Struct):
     format: Any = msgspec.UNSET
     version: Any = msgspec.UNSET
@@ -162,11 +171,11 @@ def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> Non
             scalar = found is None or isinstance(found, str | int | float)
             text = json.dumps(found) if scalar else "a list or an object"
             shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-            remedy = (
-                f"give a file whose {key} is {json.dumps(wanted)}"
-                if key == "format"
-                else f"write version {wanted}, or install a jtsolve that supports this one"
-            )
+            remedy = f"write version {wanted}, or install a jtsolve that supports this one"
+            if key == "format":
+                remedy = f"give a file whose format is {json.dumps(wanted)}"
+                if isinstance(found, str) and found in _READERS:
+                    remedy += f", or read this one with jtsolve.{_READERS[found]}"
             raise InputError(source, f"$.{key}", f"the {key} is {shown}, not {json.dumps(wanted)}", remedy)
 
 

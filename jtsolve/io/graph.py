@@ -165,7 +165,10 @@ def read_document(path: str | Path) -> GraphDocument:
         return _read_graphml(read_xml(path), str(path))
     if kind == "csv":
         return _read_edge_list(read_file(path), str(path))
-    document = decode_json(read_file(path), GraphDocument, str(path))
+    data = read_file(path)
+    if kind is None and not data.lstrip().startswith(b"{"):
+        raise GRAPH.refusal(path)
+    document = decode_json(data, GraphDocument, str(path))
     decoded_graph(document, str(path))
     return document
 
@@ -309,12 +312,13 @@ def _edge_list(document: GraphDocument) -> bytes:
 
 def _read_edge_list(data: bytes, source: str) -> GraphDocument:
     try:
-        rows = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
+        reader = csv.reader(io.StringIO(data.decode(), newline=""), strict=True)
+        rows = [[word.strip() for word in row] for row in reader]
     except UnicodeDecodeError:
         raise InputError(source, "", "a byte is not UTF-8", "save the file as UTF-8") from None
     except csv.Error as error:
         raise InputError(source, "", f"it is not CSV ({error})", "correct the quotes") from None
-    if not rows or rows[0] not in _HEADERS:
+    if not rows or [word.lower() for word in rows[0]] not in _HEADERS:
         remedy = (
             "begin with the line 'source,target' or 'source,target,strength'; if the file holds data, "
             "fit a model first, with 'jtsolve fit' or jtsolve.fit"
@@ -323,9 +327,11 @@ def _read_edge_list(data: bytes, source: str) -> GraphDocument:
     index: dict[str, int] = {}
     edges: dict[frozenset[int], int] = {}
     for number, row in enumerate(rows[1:], start=2):
+        if not row:
+            continue
         place = f"row {number}"
         if len(row) != len(rows[0]) or not row[0]:
-            reason = f"it has {len(row)} values{', and the first is empty' if row and not row[0] else ''}"
+            reason = f"it has {len(row)} values{', and the first is empty' * (not row[0])}"
             raise InputError(source, place, reason, f"give {len(rows[0])} values, as the header does")
         if len(row) > 2 and row[1] and not _is_correlation(row[2]):  # noqa: PLR2004 - the third
             raise InputError(source, place, f"'{row[2]}' is not a strength", "give a number from -1 to 1")

@@ -19,7 +19,7 @@ from jtsolve.models.answers import unused
 from jtsolve.models.columns import position, states_by_name
 from jtsolve.models.files.opening import exported, open_model, write_model
 from jtsolve.models.mixed import MixedTreeModel
-from jtsolve.tables.frames import FrameStyle, is_listing, is_path
+from jtsolve.tables.frames import FrameStyle, is_listing, is_pandas, is_path
 from jtsolve.tables.options import Habits
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.values import label_of
@@ -431,12 +431,15 @@ class Model:
             from jtsolve.models.files.uai import read_evidence
 
             given = read_evidence(given, self.model)
+        row: Any = given
+        if is_pandas(row) and row.ndim == 1:
+            given = row.to_dict()
         if given is not None and not isinstance(given, Mapping):
             raise InputError(
                 "the evidence",
                 "given",
                 f"{given!r} is not a mapping of variables to values",
-                f'write given={{"{self.names[0]}": VALUE}}',
+                f'write given={{"{self.names[0]}": VALUE}}, or name a file .evid',
             )
         columns = self.model.columns
         named = {self._named(name): value for name, value in (given or {}).items()}

@@ -120,7 +120,7 @@ def _entry(text: str) -> Mapping[str, Any]:
     """Returns the constraint in a text `key=value`, or those in the file that it names."""
     key, equals, value = text.partition("=")
     if not equals:
-        from jtsolve.io.settings import read_constraints
+        from jtsolve.io.constraints import read_constraints
 
         document = read_constraints(Path(text))
         default = ConstraintsDocument()

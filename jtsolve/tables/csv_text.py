@@ -50,6 +50,9 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
         InputError: there are no rows, or the text violates the format.
     """
     number, first = lines.first()
+    if marked := re.fullmatch(r"sep=(\W)", first.strip()):  # as spreadsheets write and skip
+        separator = separator or marked[1]
+        number, first = lines.first()
     ahead = lines.ahead(_LINES_AHEAD)
     separator = separator or _guess_separator(first, ahead)
     labelled = header and _have_labels(first, ahead, separator)

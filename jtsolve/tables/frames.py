@@ -7,11 +7,14 @@ states, in their order. Of these packages, only polars has to be installed.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
@@ -140,11 +143,12 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
     if is_pandas(data) and data.ndim == 2:  # noqa: PLR2004 - no single column
         return list(data.columns), [data.iloc[:, place] for place in range(data.shape[1])]
     if isinstance(data, Mapping):
-        return list(data), list(data.values())
+        return list(data), list(map(_unpacked, data.values()))
     if isinstance(data, np.ndarray) and data.dtype.names:
         return list(data.dtype.names), [data[name] for name in data.dtype.names]
     if isinstance(data, np.ndarray) and data.ndim == 2:  # noqa: PLR2004 - rows and columns
-        return [f"V{place + 1}" for place in range(data.shape[1])], list(data.T)
+        cells = data if np.ma.isMA(data) else np.asarray(data)  # a matrix has no columns of one dimension
+        return [f"V{place + 1}" for place in range(data.shape[1])], list(cells.T)
     if isinstance(data, pl.LazyFrame):
         data = data.collect()
     elif hasattr(data, "__arrow_c_stream__") and not (isinstance(data, pl.Series) or is_pandas(data)):
@@ -159,6 +163,14 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
         "give the path of a file, a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, "
         "or an array of shape (rows, columns); pandas.DataFrame(data) makes one of a Series or a list",
     )
+
+
+def _unpacked(column: Any) -> Any:
+    """Returns an array of pyarrow as a column of polars; other columns unchanged."""
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is None or not isinstance(column, pyarrow.Array | pyarrow.ChunkedArray):
+        return column
+    return named_columns(pyarrow.table([column], [""]))[1][0]
 
 
 @contextmanager
@@ -177,9 +189,8 @@ def readable(name: str, suffix: str) -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PanicException:  # a BaseException, on damage that polars does not expect
-        raise InputError(
-            name, "", f"it is damaged: polars fails to read it as {suffix}", "write the file again"
-        ) from None
+        reason = f"polars fails to read it as {suffix}: it is damaged, or of a type that polars lacks"
+        raise InputError(name, "", reason, "write it again, with common types") from None
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         cause = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(name, "", f"it cannot be read as {suffix} ({cause})", "check the file") from None
@@ -192,16 +203,11 @@ def _in_utc(data: Any) -> Any:
         return data
     fields = [
         one.with_type(pyarrow.timestamp(one.type.unit, "UTC"))
-        if is_offset(getattr(one.type, "tz", None))
+        if re.match("[+-]", getattr(one.type, "tz", None) or "")
         else one
         for one in data.schema
     ]
     return data.cast(pyarrow.schema(fields))
-
-
-def is_offset(zone: str | None) -> bool:
-    """Returns whether a time zone is an offset such as +05:30, which polars does not support."""
-    return bool(zone) and not str(zone)[0].isalpha()
 
 
 def _series(name: str, column: Any, kinds: dict[str, ValueKind | None], observed: set[str]) -> pl.Series:
@@ -217,7 +223,11 @@ def _series(name: str, column: Any, kinds: dict[str, ValueKind | None], observed
     if not declared:
         observed.add(name)
     rows = np.append(np.array(places, dtype=np.int64), -1)[codes]
-    return pl.Series([*labels, None], dtype=pl.Enum(labels)).gather(rows % (len(labels) + 1))
+    try:
+        return pl.Series([*labels, None], dtype=pl.Enum(labels)).gather(rows % (len(labels) + 1))
+    except UnicodeEncodeError:
+        reason = "a text has half of a surrogate pair, which is no character"
+        raise InputError(FRAME, f"column '{name}'", reason, "decode the text with its encoding") from None
 
 
 def _plain_array(column: NDArray[Any]) -> NDArray[Any] | None:
@@ -241,9 +251,10 @@ def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], boo
             return _checked(name, _scalars(column.cat.categories, column.cat.categories.dtype)), codes, True
         codes, distinct = column.factorize()
         return _checked(name, _scalars(distinct, column.dtype)), codes.astype(np.int64), False
-    if not is_listing(column):
+    if not is_listing(column) or isinstance(column, Mapping | set | frozenset):
         reason = f"a value of type {type(column).__name__} is no column"
-        raise InputError(FRAME, f"column '{name}'", reason, "give a list with a value for every row")
+        remedy = "give a list with a value for every row; or pandas.DataFrame(data)"
+        raise InputError(FRAME, f"column '{name}'", reason, remedy)
     is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
     values = column.tolist() if is_plain else list(column)
     types = set(map(type, values)) - {type(None)}
@@ -256,8 +267,8 @@ def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], boo
         place = {key: code for code, key in enumerate(dict.fromkeys(keys()))}
     except TypeError:  # no hash
         _checked(name, values)
-        kind = next(type(value).__name__ for value in values if getattr(value, "__hash__", None) is None)
-        raise not_a_state(FRAME, name, kind) from None
+        without = [value for value in values if getattr(value, "__hash__", None) is None] or values
+        raise not_a_state(FRAME, name, type(without[0]).__name__) from None
     codes = np.fromiter(map(place.__getitem__, keys()), np.int64, len(values))
     return _checked(name, place if alone else (value for _, value in place)), codes, False
 
@@ -367,7 +378,8 @@ class FrameStyle:
         """
         codes = np.where(codes == len(states.own), np.int64(GAP), codes)
         known, dtype = self.values.get(name, {}), self.dtypes.get(name)
-        if not known or any(label not in known for label in states.own):
+        suits = self.pandas or all(map(_suits_polars, known.values()))
+        if not suits or any(label not in known for label in states.own):
             known, dtype = states.values(), None
         if not known:
             return _categories(self.name(name), states.own, codes, pandas=self.pandas)
@@ -384,7 +396,7 @@ class FrameStyle:
             return made.astype(dtype) if holds or not made.isna().any() else made
         import polars as pl
 
-        kind = dtype if isinstance(dtype, pl.DataType) and dtype != pl.Object else None
+        kind = dtype if isinstance(dtype, pl.DataType) else None
         if kind is not None and not _fits(lambda: pl.Series(list(known.values()), dtype=kind), known):
             kind = None
         made = pl.Series(self.name(name), originals, dtype=kind, strict=False)
@@ -446,6 +458,13 @@ def _categories(name: Any, labels: Sequence[str], codes: NDArray[np.integer[Any]
 
     places = np.where(codes == GAP, len(labels), codes).astype(np.int64)
     return pl.Series(name, [*labels, None], dtype=pl.Enum(labels)).gather(places)
+
+
+def _suits_polars(value: Any) -> bool:
+    """Returns whether a value is of a type that polars has."""
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biuf"
+    return type(value) in (bool, int, float, str, Decimal, date, datetime, time, timedelta)
 
 
 def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:

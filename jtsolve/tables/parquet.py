@@ -6,16 +6,19 @@ but regular files, are held in memory.
 
 from __future__ import annotations
 
+import base64
 import io
-import os
+import re
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
 from jtsolve.errors import InputError
 from jtsolve.tables.forked import require_threads
-from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, is_offset, not_a_state, readable
+from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, not_a_state, readable
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.options import is_pattern
 from jtsolve.tables.raw import require_distinct
@@ -24,7 +27,6 @@ from jtsolve.tables.values import kind_of_type, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
 
     import polars as pl
 
@@ -90,15 +92,45 @@ def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
     import polars as pl
 
     require_threads()
-    # Polars has no other way to admit offsets as time zones: it would panic. The variable stays: changing the
-    # environment beside the threads of polars is not safe.
-    os.environ.setdefault("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", "1")
+    content = _without_offsets(content, suffix)
     lazy = pl.scan_parquet(content, glob=False) if suffix == "parquet" else pl.scan_ipc(content)
-    return lazy.with_columns(
-        pl.col(name).dt.convert_time_zone("UTC")
-        for name, kind in lazy.collect_schema().items()
-        if isinstance(kind, pl.Datetime) and is_offset(kind.time_zone)
+    lazy.collect_schema()
+    return lazy
+
+
+_OFFSET = re.compile(rb"\x06\0\0\0[+-][0-9]{2}:[0-9]{2}\0")
+"""An offset such as +05:30 as a text of Flatbuffers: its length, its characters, and a zero."""
+_UTC = b"\x03\0\0\0UTC\0\0\0\0"
+_TAIL = 10
+"""Bytes at the end of an Arrow file: the length of its footer, and the six of its format."""
+
+
+def _without_offsets(content: Path | io.BytesIO, suffix: str) -> Path | io.BytesIO:
+    """Returns a file with UTC in place of offsets as time zones, which polars fails to read.
+
+    The instants are in UTC already; only the schema of Arrow names their zone. It is in the footer; that of a
+    Parquet file has it in base64.
+    """
+    import polars as pl
+
+    if suffix == "parquet":
+        schema = pl.read_parquet_metadata(content).get("ARROW:schema", "").encode()
+        changed = base64.b64encode(_OFFSET.sub(_UTC, base64.b64decode(schema)))
+    else:
+        with content.open("rb") if isinstance(content, Path) else nullcontext(content) as stream:
+            end = stream.seek(0, io.SEEK_END)
+            stream.seek(max(0, end - _TAIL))
+            stream.seek(max(0, end - _TAIL - int.from_bytes(stream.read(4), "little")))
+            schema = stream.read()
+        changed = _OFFSET.sub(_UTC, schema)
+    if isinstance(content, io.BytesIO):
+        content.seek(0)
+    if changed == schema:
+        return content
+    before, _, after = (content.read_bytes() if isinstance(content, Path) else content.read()).rpartition(
+        schema
     )
+    return io.BytesIO(before + changed + after)
 
 
 def height(lazy: pl.LazyFrame) -> int:

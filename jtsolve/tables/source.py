@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jtsolve.core.files import LARGEST, UTF_16_MARKS, opened
+from jtsolve.core.files import LARGEST, marked_encoding, opened
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import ENCODING, is_pattern
 
@@ -22,6 +22,8 @@ _PIECE = 1 << 23
 """Bytes read and parsed at a time."""
 _LONGEST_MARK = 3
 """Bytes of the longest byte order mark, that of UTF-8."""
+_BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+"""A control character that texts do not have."""
 _LONGEST_LINE = 1 << 28
 """Maximum number of bytes of a line; a longer one is binary data."""
 
@@ -203,12 +205,11 @@ def _in_utf8(source: Source) -> Iterator[bytes]:
     pieces = source.pieces()
     begin = next(pieces, b"")
     pieces = chain([begin], pieces)
-    # The mark of UTF-32 begins with one of UTF-16, followed by zeros.
-    is_utf16 = begin[:2] in UTF_16_MARKS and begin[2:4] != b"\0\0"
-    if source.is_utf8 and not is_utf16:
+    encoding = marked_encoding(begin)
+    if source.is_utf8 and encoding is None:
         yield from pieces
         return
-    decoder = codecs.getincrementaldecoder("utf-16")() if is_utf16 else source.decoder()
+    decoder = source.decoder() if encoding is None else codecs.getincrementaldecoder(encoding)()
     try:
         for piece in pieces:
             if text := decoder.decode(piece):
@@ -223,14 +224,19 @@ def _in_utf8(source: Source) -> Iterator[bytes]:
 
 def _require_text(data: bytes, number: int, source: str) -> None:
     """Checks that lines are UTF-8 without zero bytes; `number` is that of the first line."""
+    at, encoding = data.find(b"\0"), "utf-16"
     if not data.isascii():
         try:
             data.decode()
         except UnicodeDecodeError as error:
-            line = number + data.count(b"\n", 0, error.start)
-            reason = "a byte is not UTF-8"
-            remedy = f"name the encoding of the file, such as {ENCODING('cp1252')}, or save it as UTF-8"
-            raise InputError(source, f"line {line}", reason, remedy) from None
-    if b"\0" in data:
-        line = number + data.count(b"\n", 0, data.index(b"\0"))
-        raise InputError(source, f"line {line}", "it contains a zero byte", "give a text file")
+            encoding = "utf-16" if _BINARY.search(data) else "cp1252"
+            at = error.start
+    if at < 0:
+        return
+    reason, remedy = "a byte is not UTF-8", f"name the encoding of the file, such as {ENCODING(encoding)}"
+    remedy += ", or save it as UTF-8"
+    if encoding == "utf-16":
+        reason = "there are control characters, which texts in UTF-8 do not have"
+        remedy += "; Parquet and Arrow files need their suffix, and other binary files are not read"
+    line = number + data.count(b"\n", 0, at)
+    raise InputError(source, f"line {line}", reason, remedy)

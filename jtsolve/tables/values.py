@@ -33,6 +33,7 @@ GAP_STATE = "?"
 _NUMERAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
 """A numeral that cannot be a code: no sign +, no leading zeros, no exponent."""
+_RANGE = re.compile(r"[\[(]\S+, \S+[\])]")
 _CLOCK = r"(\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?)"
 _TIME_OF_DAY = re.compile(_CLOCK, re.ASCII)
 _INSTANT = re.compile(rf"(\d{{4}}-\d\d-\d\d)(?:[T ]{_CLOCK}(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII)
@@ -55,7 +56,7 @@ def value_kind(value: Any) -> ValueKind:
     """Returns the kind of a value that is not missing."""
     if isinstance(value, bool | np.bool_):
         return "boolean"
-    if isinstance(value, Real | Decimal):
+    if isinstance(value, Real | Decimal) and not isinstance(value, np.timedelta64):
         return "number"
     of_day = isinstance(value, time) and value.tzinfo is None  # an offset without a date is no instant
     return "time" if of_day or isinstance(value, date | np.datetime64) else "text"
@@ -153,12 +154,19 @@ def _instant_in(text: str) -> tuple[bool | None, int] | None:
     return None if of_day else zone is not None, seconds * 10**9 + int((fraction or "").ljust(9, "0"))
 
 
+def _range_in(text: str) -> Hashable:
+    """Returns a range of pandas without ".0", since (0, 1] beside gaps is (0.0, 1.0]; None if it is none."""
+    return re.sub(r"\.0(?=[,\])])", "", text) if _RANGE.fullmatch(text) else None
+
+
 _READERS: dict[ValueKind, Callable[[str], Hashable]] = {
+    "text": _range_in,
     "number": number_in,
     "boolean": _TRUTH.get,
     "time": _instant_in,
 }
-"""Parsers of texts, by kind: the value, equal and of equal hash for equal values, or None."""
+"""Parsers of texts, by kind: the value, equal and of equal hash for equal values, or None. Different texts of
+one range may be two states; otherwise, each stands for the other."""
 
 
 def kind_of_texts(labels: Collection[str]) -> ValueKind:
@@ -241,7 +249,7 @@ def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], ValueK
     gaps = [is_missing(value) for value in held]
     kinds = {value_kind(value) for value, gap in zip(held, gaps, strict=True) if not gap}
     kind: ValueKind | None = kinds.pop() if len(kinds) == 1 else "text" if kinds else None
-    read = _READERS.get(kind or "text", str)
+    read = str if kind in (None, "text") else _READERS[kind]
     place: dict[Hashable, int] = {}
     labels: list[str] = []
     places = []
@@ -285,8 +293,6 @@ class ColumnStates:
         """
         exact = {label: code for code, label in enumerate(self.own)}
         given = kind or "text"
-        if given == self.kind == "text":
-            return [exact.get(label, -1) for label in labels]
         if "text" not in (given, self.kind) and given != self.kind:
             return [-1] * len(labels)
         read = _READERS[self.kind if given == "text" else given]
@@ -300,7 +306,7 @@ class ColumnStates:
         for label in labels:
             key = read(label)
             # In a column of texts, the number 1067 may stand for 01067 or 1067; infinity has no key.
-            if label in exact and (self.kind != "text" or key is None):
+            if label in exact and (self.kind != "text" or given == "text" or key is None):
                 places.append(exact[label])
                 continue
             same = [] if key is None else alike.get(key) or alike.get(_as_shown(key)) or []
