@@ -211,8 +211,8 @@ def test_a_malformed_graph_is_refused(name: str, content: bytes, reason: str, tm
         read_graph(tmp_path / name)
 
 
-def test_blanks_case_and_blank_lines_do_not_count_in_an_edge_list(tmp_path: Path) -> None:
-    (tmp_path / "g.csv").write_text("Source, Target, Strength\n a , b, 0.5\n\nc,,\n", encoding="utf-8")
+def test_case_and_blanks_of_the_header_and_blank_lines_do_not_count_in_an_edge_list(tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text("Source, Target, Strength\na,b, 0.5\n\nc,,\n", encoding="utf-8")
     found = read_graph(tmp_path / "g.csv")
     assert (found.names, found.named_edges) == (("a", "b", "c"), [("a", "b")])
 
