@@ -46,6 +46,7 @@ def _room(items, size):
 @kernel
 def _slot(table, masks, mask):
     """Returns the place of the set in a hash table of positions in `masks`, or the free one for it."""
+    # Linear probing ends, since at least half of the table is free.
     h = mask * 0x2545F4914F6CDD1D
     h = (h ^ (h >> 32)) & (table.size - 1)
     while table[h] >= 0 and masks[table[h]] != mask:
@@ -87,6 +88,7 @@ def _merged(found, count):
         sums.weight[at] += found.weight[e]
         sums.tail[at] = max(sums.tail[at], found.log[e])
         terms[at] += 1
+    # ln of a sum relative to its largest term, which `tail` holds here: no term overflows.
     for e in range(count):
         at = number[e]
         share = exp(found.log[e] - sums.tail[at])
