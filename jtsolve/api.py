@@ -149,8 +149,18 @@ def solve(
     Args:
         problem: as `read` returns it, or the path of an instance file.
         treewidth: a bound besides that of the problem; None for none.
-        backend, certificate, k_best, within, forbid, require, constraints: see `learn`.
-        time, memory, threads, seed, show_progress: see `learn`.
+        backend: see `learn`; so are the others.
+        certificate: a file.
+        k_best: the number of trees.
+        within: nats.
+        forbid: pairs of variables.
+        require: pairs of variables.
+        constraints: further ones, besides those of the problem.
+        time: seconds.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
 
     Raises:
         InputError: the instance is malformed, or the constraints contradict each other.
@@ -227,7 +237,11 @@ def select(
             for the junction tree without a limit.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a graph, result or
             posterior; None for a screen.
-        time, memory, seed, show_progress, reading: see `learn`.
+        time: seconds; see `learn`; so are the others.
+        memory: gigabytes.
+        seed: of everything random.
+        show_progress: on standard error.
+        reading: how the data are read.
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
@@ -298,7 +312,11 @@ def average(
         edge_odds: prior odds of an edge against none.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
             this process.
-        time, memory, threads, seed, show_progress: see `learn`.
+        time: see `learn`; so are the others.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
 
     Returns:
         The posterior. Chains that disagree are logged, and marked as not converged.
@@ -367,7 +385,10 @@ def population(
         most: the largest number of unobserved cases; None for the number of observed ones, at least 300.
         delta: the prior cases of each set of lists; None for 2^-lists, one case in all.
         strata: the column that divides the cases into strata, with a posterior each; None for one population.
-        time, memory, show_progress, reading: see `learn`.
+        time: see `learn`; so are the others.
+        memory: gigabytes.
+        show_progress: on standard error.
+        reading: how the data are read.
 
     Returns:
         The posterior of the size, and the probability that two lists are dependent; of strata that of the sum

@@ -371,6 +371,8 @@ def test_solve_needs_a_size_for_many_columns_and_data_for_a_score(
     assert (
         "--max-size, --missing: for data files only; add --score cg to read d.survey as data" in command.err
     )
+    assert command("solve", other, "--executor", "dask") == 2
+    assert "--executor: for data files only" in command.err
     assert command("solve", other) == 2
     assert "'jtsolve solve --score NAME' reads any text file as data" in command.err
     assert command("solve", other, "--max-size", "2", "--score", "bic") == 0

@@ -71,6 +71,7 @@ class ProblemOptions:
             from jtsolve.io.instance import read_problem
 
             given = [*[MAX_SIZE.flag] * (self.max_size is not None), *flags_given(self.table)]
+            given += [EXECUTOR.flag] * (executor != EXECUTOR.default)
             if given:
                 raise ChoiceError(
                     f"{', '.join(given)}: for data files only; add {SCORE(default)} to read "

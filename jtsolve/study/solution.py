@@ -359,9 +359,18 @@ def fit(
         validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
         smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
             0 for maximum likelihood.
-        score, backend, forbid, require, constraints, executor: see `learn`; of every tree that is learned.
+        score: see `learn`; so are the others.
+        backend: learns the trees.
+        forbid: pairs of variables.
+        require: pairs of variables.
+        constraints: on every tree.
+        executor: see `learn`.
         time: seconds, after which the best model so far is returned.
-        memory, threads, seed, show_progress, reading: see `learn`.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
+        reading: how the data are read; see `learn`.
 
     Raises:
         InputError: the data cannot be read, or do not match the tree.
