@@ -13,7 +13,7 @@ from runs import ImpatientRun
 
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.device.plan import SumsPlan
-from jtsolve.averaging.device.run import DeviceSums
+from jtsolve.averaging.device.run import DeviceSums, on_host
 from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.sums import compute, number_of
 from jtsolve.averaging.weights import set_weights
@@ -51,7 +51,7 @@ def differing(problem: Problem, device: Device) -> int:
     """Returns how many cells of all tables differ by more than rounding from those of the processor."""
     found, sums = on_device(problem, device), compute(set_weights(problem), Run(Limits(threads=1)))
     wrong = wrong_in_x(found, sums)
-    for mine, exact in zip(found.on_host().tables[:3], sums.tables[:3], strict=True):
+    for mine, exact in zip(on_host(found).tables[:3], sums.tables[:3], strict=True):
         assert mine.size == exact.size
         # The difference of two words of nearly the same number is its relative error.
         wrong += int((np.abs(mine.view(np.int64) - exact.view(np.int64)) * found.precision > 1e-11).sum())

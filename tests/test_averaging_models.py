@@ -93,7 +93,7 @@ def test_the_same_seed_draws_the_same_mixture_also_of_numbers() -> None:
     assert isinstance(again, Mixture)
     assert drawn.weights.tolist() == again.weights.tolist()
     numbers = {"x": [0.5, 1.0, 2.0, 4.0, 4.5], "y": [1.0, 0.0, 3.0, 2.0, 7.0]}
-    assert isinstance(jt.fit(numbers, "average:30", treewidth=1, score="bge").model, Mixture)
+    assert isinstance(jt.fit(numbers, "average:3", treewidth=1, score="bge").model, Mixture)
     with pytest.raises(ChoiceError, match="at least 1"):
         jt.fit(frame, "average:0", treewidth=1)
 

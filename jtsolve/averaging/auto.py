@@ -81,9 +81,9 @@ class Auto:
                 query.run.say(f"no certified draws, so chains follow: {error}")
         return method.draw(query, count)
 
-    def tabulation(self, n: int, largest: int, limits: Limits) -> Tabulation:
+    def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """See `AveragingMethod`."""
-        method = self.exact if self.exact.fits(n, largest, limits) else self.chains
+        method = self.exact if self.exact.fits(n, largest, limits, drawn=drawn) else self.chains
         return method.rule
 
     @staticmethod

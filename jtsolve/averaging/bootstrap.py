@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.averaging.auto import Auto
-from jtsolve.averaging.posterior import Strengths
+from jtsolve.averaging.strengths import Strengths
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
@@ -96,9 +96,9 @@ class Bootstrap:
             "trees of resamples are no draws from the posterior; use exact, certified or chains"
         )
 
-    def tabulation(self, n: int, largest: int, limits: Limits) -> Tabulation:
+    def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """See `AveragingMethod`."""
-        return self.posterior.tabulation(n, largest, limits)
+        return self.posterior.tabulation(n, largest, limits, drawn=drawn)
 
 
 def bootstrap(

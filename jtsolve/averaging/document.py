@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from jtsolve.averaging.posterior import GraphPosterior, Intervals, Strengths, Traces
+from jtsolve.averaging.posterior import GraphPosterior, Intervals
+from jtsolve.averaging.strengths import Strengths
+from jtsolve.averaging.traces import Traces
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
@@ -123,16 +125,27 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
     diagnostics = {**posterior.diagnostics, "threshold": posterior.threshold}
     if posterior.best is not None:
         diagnostics["best"] = [names_of(clique, names) for clique in posterior.best.cliques]
+    pairs = list(combinations(range(posterior.n), 2))
     if (traces := posterior.traces) is not None:
         diagnostics["traces"] = {
             "rounds": traces.rounds.tolist(),
             "scores": traces.scores.tolist(),
             "edges_in_graph": traces.edges_in_graph.tolist(),
-            "pairs": _pairs(names, traces.errors, traces.differences),
+            "pairs": [
+                [names[u], names[v], float(traces.errors[u, v]), float(traces.differences[u, v])]
+                for u, v in pairs
+            ],
         }
     if (found := posterior.bootstrap) is not None:
-        facts = {name: getattr(found, name) for name in _FACTS}
-        diagnostics["bootstrap"] = {"edges": _pairs(names, found.edges), **facts, "stop": found.stop.value}
+        diagnostics["bootstrap"] = {
+            "edges": [[names[u], names[v], float(found.edges[u, v])] for u, v in pairs],
+            "resamples": found.resamples,
+            "wanted": found.wanted,
+            "optimal": found.optimal,
+            "backend": found.backend,
+            "seed": found.seed,
+            "stop": found.stop.value,
+        }
     bounds = posterior.intervals
     if bounds is not None:
         diagnostics |= {name: getattr(bounds, name) for name in _NUMBERS}
@@ -143,7 +156,7 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
         "instance": {"name": posterior.instance, "digest": posterior.digest},
         "variables": list(names),
         "log_evidence": posterior.log_evidence if bounds is None else bounds.log_evidence,
-        "edges": _pairs(names, *matrices),
+        "edges": [[names[u], names[v], *(float(matrix[u, v]) for matrix in matrices)] for u, v in pairs],
         "cliques": _listed(posterior.cliques, None if bounds is None else bounds.cliques, names),
         "separators": _listed(posterior.separators, None if bounds is None else bounds.separators, names),
         "connected": posterior.connected if bounds is None else bounds.connected,
@@ -155,12 +168,6 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
         "environment": dict(posterior.environment),
     }
     return json_bytes(values)
-
-
-def _pairs(names: Sequence[str], *matrices: NDArray[np.float64]) -> list[list[Any]]:
-    """Returns the pairs of variables, each with its figures in symmetric matrices."""
-    pairs = combinations(range(len(names)), 2)
-    return [[names[u], names[v], *(float(matrix[u, v]) for matrix in matrices)] for u, v in pairs]
 
 
 def _listed(
@@ -234,8 +241,6 @@ def read_posterior(path: str | Path) -> GraphPosterior:
 
 _NUMBERS = ("expected_edges", "expected_cliques")
 """Expected numbers with bounds in the diagnostics."""
-_FACTS = ("resamples", "wanted", "optimal", "backend", "seed")
-"""Fields of `Strengths` besides edges and stop."""
 
 
 def _middle(entry: Pair | Clique | Separator) -> float:
@@ -312,7 +317,9 @@ def _bootstrap(value: Any, index: Mapping[str, int], source: str) -> Strengths:
     place = "$.diagnostics.bootstrap"
     found = _converted(value, BootstrapDocument, source, place)
     edges = _matrix(found.edges, index, source, f"{place}.edges")
-    return Strengths(edges, **{name: getattr(found, name) for name in _FACTS}, stop=found.stop)
+    return Strengths(
+        edges, found.resamples, found.wanted, found.optimal, found.backend, found.seed, found.stop
+    )
 
 
 def _converted(value: Any, kind: type[_Kind], source: str, place: str) -> _Kind:

@@ -69,7 +69,7 @@ class AveragedTrees:
                 f"the model 'average' has the prior of its score; leave out {VALIDATE}, or give {SMOOTHING}"
             )
         how = METHODS["auto"]
-        rule = how.tabulation(table.n, size, run.limits)
+        rule = how.tabulation(table.n, size, run.limits, drawn=True)
         problem = task.problem(run, rule)
         if (remark := remark_on_scores(problem)) is not None:
             run.warn("weights of the drawn trees", [remark])

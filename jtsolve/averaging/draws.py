@@ -12,49 +12,119 @@ partitioned with L(∅,K) P(∅,R∖K) for the K ∋ min R, and each part K is c
         each of them may propose it.
 
 L° = L − F/s, and P° sums the partitions without a full part: then C is a maximal clique. Draws need no
-burn-in and no weights. Time: at most 4^n / 2 products for P°, and 2^|R| for the choices of a pair (S, R),
-which are listed once: in a posterior of few likely graphs, nearly all choices are known.
+burn-in and no weights. Time: at most 4^n / 2 products for P°; 2^n steps to list the first cliques, fewer for
+the others; a task makes each list once (`kernels.draws`).
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING
+from math import comb
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jtsolve.averaging.plan import LANES, TableSizes
-from jtsolve.averaging.sums import Sums, pieces_of
-from jtsolve.core.renaming import subsets_of
-from jtsolve.core.scores import StoppedError
+from jtsolve.averaging.sums import pieces_of
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.plain import PlainSums
+    from jtsolve.averaging.sums import Sums
     from jtsolve.core.run import Run
     from jtsolve.core.varset import VarSet
 
-_PART, _NEIGHBOURHOOD, _CLIQUE = range(3)
-"""Kinds of choices for a pair (S, R): the part with min R, the neighbourhood of R within S, a clique."""
-_MOST = 1 << 20
-"""Maximum number of listed choices, 16 bytes each."""
-_NEGLIGIBLE = 2.0**-60
-"""Choices of a smaller share of the largest one are left out of lists."""
+_TASKS, _LONGEST = 8, 4000
+"""Tasks, each with its own lists (`kernels.draws`); maximum draws of a task: the delay of Ctrl-C."""
 
 
-def draw_graphs(sums: Sums | PlainSums, count: int, run: Run) -> NDArray[np.int64]:
+class Arranged(NamedTuple):
+    """The tables, rearranged for draws.
+
+    Attributes:
+        layout: the layout of the sums.
+        terms: `kernels.draws.Terms`.
+        connected: whether all graphs are connected.
+    """
+
+    layout: Any
+    terms: Any
+    connected: bool
+
+
+def arrange_tables(sums: Sums, run: Run) -> Arranged:
+    """Rearranges the tables of a total above 0 in place: `sums` must not be used afterwards.
+
+    Raises:
+        StoppedError: the run stops.
+    """
+    from jtsolve.averaging.kernels.draws import Terms, arrange_cliques, arrange_joints, arrange_parts
+    from jtsolve.averaging.kernels.sums import NO_SEPARATOR
+
+    layout, local, tables = sums.layout, sums.local, sums.tables
+    n, plan = sums.weights.n, TableSizes(sums.weights.n, sums.weights.width)
+    sizes = np.bitwise_count(np.arange(1 << n)).astype(np.int64)
+    small, bounded = (
+        np.where(sizes <= most, np.cumsum(sizes <= most) - 1, -1) for most in (plan.width - 1, plan.width)
+    )
+    joint_offset, clique_offset = (
+        np.cumsum(rows) - rows for rows in (layout.first[n - sizes, -2], layout.first[sizes, -1])
+    )
+    lane = layout.offset % LANES
+    part_offset = np.where(sizes <= plan.width, layout.offset - lane + (lane << (n - sizes)), -1)
+    cliques = np.zeros(layout.first[sizes, -1].sum(), np.uint64)
+    terms = Terms(
+        tables.links,
+        tables.parts,
+        part_offset,
+        tables.f,
+        joint_offset,
+        small.astype(np.int32),
+        cliques,
+        clique_offset,
+        bounded.astype(np.int32),
+    )
+
+    def do_all(tasks: list[Callable[[], object]]) -> None:
+        _on_all_threads(tasks, run, "preparing the draws")
+
+    do_all(
+        [
+            partial(arrange_parts, size, first, last, sums.total, layout, local, tables, terms)
+            for size in range(plan.width + 1)
+            for first, last in pieces_of(plan.groups(size), 0.5 * LANES * 3.0 ** (n - size))
+        ]
+    )
+    do_all(
+        [
+            partial(arrange_joints, first, last, layout, local, tables, cliques, joint_offset, terms.small)
+            for first, last in pieces_of(1 << n, 20.0 * 1.5**n)
+        ]
+    )
+    # F/s, in the memory of the cliques, replaces F, which is no longer needed.
+    joints = int(layout.first[n - sizes, -2].sum())
+    tables.f[:joints] = cliques[:joints]
+    cliques[:] = 0
+    do_all(
+        [
+            partial(arrange_cliques, size, first, last, layout, local, terms)
+            for size in range(1, plan.width + 1)
+            for first, last in pieces_of(comb(n, size), 20.0 * 2.0 ** (n - size))
+        ]
+    )
+    return Arranged(layout, terms, local.kind[0] == NO_SEPARATOR)
+
+
+def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:
     """Draws graphs; the same seed draws the same graphs.
 
     Args:
-        sums: of a total above 0; of `Sums`, L and P are replaced by L° and P°.
+        arranged: the tables.
         count: number of graphs, at least 1.
         run: threads, seed and progress.
 
@@ -64,130 +134,34 @@ def draw_graphs(sums: Sums | PlainSums, count: int, run: Run) -> NDArray[np.int6
     Raises:
         StoppedError: the run stops.
     """
-    if isinstance(sums, Sums):
-        _divide_properly(sums, run)
-    draws = _Draws(sums, run.seed)
-    graphs = np.zeros((count, sums.weights.n), np.int64)
-    for i in range(count):
-        if not run.progress(note=f"{count} draws", done=i / count):
-            raise StoppedError
-        for clique in draws.cliques():
-            for v in members(clique):
-                graphs[i, v] |= clique ^ (1 << v)
+    from jtsolve.averaging.kernels.draws import draw_graphs as draw
+
+    graphs = np.zeros((count, int(arranged.layout.n)), np.int64)
+    each = min(_LONGEST, -(-count // _TASKS))
+    starts = range(0, count, each)
+    states = np.random.SeedSequence(run.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
+    drawing = [
+        partial(
+            draw,
+            states[i : i + 1],
+            arranged.connected,
+            arranged.layout,
+            arranged.terms,
+            graphs[start : start + each],
+        )
+        for i, start in enumerate(starts)
+    ]
+    _on_all_threads(drawing, run, f"{count} draws")
     return graphs
 
 
-def _divide_properly(sums: Sums, run: Run) -> None:
-    """Puts L° and P° in the place of L and P, S = ∅ excepted."""
-    from jtsolve.averaging.kernels.features import keep_proper
-
-    n, plan = sums.weights.n, TableSizes(sums.weights.n, sums.weights.width)
-    tasks = [
-        partial(keep_proper, size, first, last, sums.total, sums.layout, sums.local, sums.tables)
-        for size in range(1, plan.width + 1)
-        for first, last in pieces_of(plan.groups(size), 0.5 * LANES * 3.0 ** (n - size))
-    ]
+def _on_all_threads(tasks: Sequence[Callable[[], object]], run: Run, note: str) -> None:
+    """Runs tasks on all threads."""
     pool = ThreadPoolExecutor(run.threads)
     try:
-        run_tasks(pool, tasks, lambda _i: run.progress(note="preparing the draws"))
+        run_tasks(pool, tasks, lambda _i: run.progress(note=note))
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-class _Draws:
-    """Draws from finished tables, and the choices listed so far."""
-
-    def __init__(self, sums: Sums | PlainSums, seed: int) -> None:
-        self.sums, self.random = sums, np.random.default_rng(seed)
-        self.lists: dict[tuple[int, VarSet, VarSet], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
-        self.listed = 0
-
-    def cliques(self) -> list[VarSet]:
-        """Returns the cliques of one graph."""
-        everything = (1 << self.sums.weights.n) - 1
-        if self.sums.weights.separator[0] == inf:
-            return self._connected(0, everything)
-        found, rest = [], everything
-        while rest:
-            part = self._choose(_PART, 0, rest)
-            found += self._connected(0, part)
-            rest ^= part
-        return found
-
-    def _connected(self, q: VarSet, k: VarSet) -> list[VarSet]:
-        """Returns the cliques of a graph of connected(Q,K)."""
-        if k & (k - 1) == 0:
-            return [q | k]
-        mark = q or k & -k
-        while True:
-            clique, luck = self._choose(_CLIQUE, q, k), self.random.random()
-            parts = self._parts(clique, k & ~clique, q)
-            if parts is None:
-                continue
-            # Parts below a clique that holds the mark have one themselves, and come first: once more cliques
-            # hold it than 1 / luck, the proposal is rejected.
-            parts.sort(key=lambda part: part[1] & mark != mark)
-            waiting = sum(separator & mark == mark for _, separator in parts)
-            found, held = [clique], 1
-            for part, separator in parts:
-                if luck * (held + waiting) >= 1:
-                    break
-                more = self._connected(separator, part)
-                found += more
-                held += sum(one & mark == mark for one in more)
-                waiting -= separator & mark == mark
-            if luck * (held + waiting) < 1:
-                return found
-
-    def _parts(self, clique: VarSet, rest: VarSet, q: VarSet) -> list[tuple[VarSet, VarSet]] | None:
-        """Returns the parts of R below a clique, with their neighbourhoods; None if one is within Q."""
-        parts = []
-        while rest:
-            part = self._choose(_PART, clique, rest)
-            separator = self._choose(_NEIGHBOURHOOD, clique, part)
-            if separator & ~q == 0:
-                return None
-            parts.append((part, separator))
-            rest ^= part
-        return parts
-
-    def _choose(self, kind: int, s: VarSet, r: VarSet) -> VarSet:
-        """Returns a choice for a pair, drawn in proportion to its term."""
-        if kind == _PART and r & (r - 1) == 0:
-            return r
-        known = self.lists.get((kind, s, r))
-        if known is None:
-            choices, logs = self._terms(kind, s, r)
-            terms = np.exp(logs - logs.max())
-            kept = terms >= _NEGLIGIBLE
-            known = choices[kept], np.cumsum(terms[kept])
-            self.listed += known[0].size
-            if self.listed > _MOST:
-                self.lists.clear()
-                self.listed = known[0].size
-            self.lists[kind, s, r] = known
-        choices, cumulative = known
-        at = cumulative.searchsorted(self.random.random() * cumulative[-1], "right")
-        return int(choices[min(int(at), choices.size - 1)])
-
-    def _terms(self, kind: int, s: VarSet, r: VarSet) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Returns the choices for a pair, and the logarithms of their terms."""
-        logs, weights = self.sums.logs, self.sums.weights
-        if kind == _NEIGHBOURHOOD:
-            choices = _subsets(s)[:-1]
-            return choices, logs("joint", choices, r)
-        if kind == _PART:
-            choices = r & -r | _subsets(r & (r - 1))
-            first = logs("proper" if s else "joint", s, choices)
-            return choices, first + logs("none" if s else "parts", s, r ^ choices)
-        choices = s | _subsets(r)[1:] if s else r & -r | _subsets(r & (r - 1))
-        choices = choices[np.bitwise_count(choices) <= weights.width]
-        return choices, np.log(2) * weights.clique[choices] + logs("none", choices, (s | r) ^ choices)
-
-
-def _subsets(mask: VarSet) -> NDArray[np.int64]:
-    """Returns the subsets of a set, ∅ first, and itself last."""
-    return subsets_of(np.array(mask, np.int64), mask.bit_count())
 
 
 def trees_of(graphs: Iterable[tuple[VarSet, ...]]) -> list[JunctionTree]:

@@ -11,7 +11,7 @@ import numpy as np
 from jtsolve.averaging.device.plan import SumsPlan
 from jtsolve.averaging.device.run import DeviceSums, on_host, summed
 from jtsolve.averaging.diagnostics import distribution
-from jtsolve.averaging.draws import draw_graphs, trees_of
+from jtsolve.averaging.draws import arrange_tables, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.plan import TableSizes
@@ -93,7 +93,7 @@ class Exact(Tabulated):
         if n > MOST_VARIABLES:
             return False
         drawn = drawn or self.draws > 0
-        plan = TableSizes(n, min(largest, n))
+        plan = TableSizes(n, min(largest, n), drawn=drawn)
         if plan.estimate(limits.workers).memory <= limits.memory_bytes:
             return True
         if drawn or not plain or self.device == "cpu":
@@ -173,10 +173,10 @@ class Exact(Tabulated):
         return [*found, max(0.0, 1.0 - below)]
 
 
-def _drawn(sums: Sums | PlainSums, count: int, run: Run) -> NDArray[np.int64]:
-    """Returns the neighbours of each vertex in drawn graphs, shape (count, n); see `draw_graphs`."""
+def _drawn(sums: Sums, count: int, run: Run) -> NDArray[np.int64]:
+    """Returns the neighbours of each vertex in drawn graphs, shape (count, n); `sums` is consumed."""
     star = 1 << (sums.weights.n - 1) if sums.weights.star else 0
-    graphs = draw_graphs(sums, count, run)
+    graphs = draw_graphs(arrange_tables(sums, run), count, run)
     return graphs[:, :-1] & ~star if star else graphs
 
 

@@ -14,7 +14,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
@@ -261,90 +261,24 @@ def draw_neighbours(forest: Forest, items: Items, count: int, seed: int) -> list
         count: number of graphs.
         seed: of the draws.
     """
-    states, ways = items.states, _Ways(items, seed)
+    from jtsolve.averaging.kernels.items import draw_labelled
+
+    n, states = forest.lattice.families.n, items.states
     masks = np.array(forest.lattice.families.masks(), dtype=np.int64)
-    within = masks[forest.listed.parents][states.family].tolist()
     cumulative = np.cumsum(np.exp(items.ends[2] - items.ends[2].max()))
+    state = np.random.default_rng(seed).integers(1, 1 << 63, 1, dtype=np.uint64)
+    within = masks[forest.listed.parents][states.family]
+    found = draw_labelled(
+        count, state, n, states, within, items.items, items.blocks, items.ends[:2], cumulative
+    )
     graphs = []
-    for _ in range(count):
-        at = ways.place(cumulative)
-        neighbours = [0] * forest.lattice.families.n
-        waiting = [(states.family.size, int(items.ends[1][at])), (0, int(items.ends[0][at]))]
-        while waiting:
-            i, item = waiting.pop()
-            if i < states.family.size:
-                u = int(states.vertex[i])
-                neighbours[u] |= within[i]
-                for v in members(within[i]):
-                    neighbours[v] |= 1 << u
-            waiting += ways.children(i, item)
+    for parents in found.tolist():
+        neighbours = list(parents)
+        for u, mask in enumerate(parents):
+            for v in members(mask):
+                neighbours[v] |= 1 << u
         graphs.append(tuple(neighbours))
     return graphs
-
-
-class _Ways:
-    """The ways in which items are made, each listed once, with cumulative weights."""
-
-    def __init__(self, items: Items, seed: int) -> None:
-        self.states, self.items, self.blocks = items.states, items.items, items.blocks
-        self.random, self.known = np.random.default_rng(seed), dict[Any, Any]()
-
-    def children(self, i: int, item: int) -> Iterator[tuple[int, int]]:
-        """Yields the children of a state with an item, and their items, drawn by their weights."""
-        first, s = self.states.first_slot[i], self.states.first_slot[i + 1] - 1
-        left, p = int(self.items.mask[item]), item
-        if i < self.states.family.size:
-            left ^= 1 << int(self.states.vertex[i])
-        k = left.bit_count()
-        if k and i < self.states.family.size:
-            (p,) = self._equal(self.blocks.P[s, k], left)
-        while k:
-            h, p, size = self._drawn(self._products, s, k, p, first)
-            if size:
-                yield self._drawn(self._heads, s, size, h)
-                k -= size
-            s -= 1
-
-    def place(self, cumulative: NDArray[np.float64]) -> int:
-        """Returns a place, drawn by cumulative weights."""
-        at = cumulative.searchsorted(self.random.random() * cumulative[-1], "right")
-        return min(int(at), cumulative.size - 1)
-
-    def _drawn(self, ways_of: Callable[..., list[tuple[Any, float]]], *of: int) -> Any:
-        """Returns a way, drawn in proportion to its weight."""
-        if (key := (ways_of.__name__, *of)) not in self.known:
-            ways, logs = zip(*ways_of(*of), strict=True)
-            self.known[key] = ways, np.cumsum(np.exp(np.array(logs) - max(logs)))
-        ways, cumulative = self.known[key]
-        return ways[self.place(cumulative)]
-
-    def _equal(self, block: NDArray[np.int64], mask: int) -> list[int]:
-        """Returns the items of a block with a set."""
-        a, b = block.tolist()
-        found: list[int] = (a + np.flatnonzero(self.items.mask[a:b] == mask)).tolist()
-        return found
-
-    def _products(self, s: int, k: int, p: int, first: int) -> list[tuple[tuple[int, int, int], float]]:
-        """Lists an item of H, one of P of the slots before s, and the size of the first, that make item p."""
-        P, H, floor = self.blocks.P, self.blocks.H, self.blocks.floor[s, k]
-        if s == first:
-            return [((p, 0, k), 0.0)]
-        if (P[s, k] == P[s - 1, k]).all():
-            return [((0, p, 0), 0.0)]
-        left, weight, log = int(self.items.mask[p]), self.items.weight, self.items.log
-        found = [((0, q, 0), log[q]) for q in self._equal(P[s - 1, k], left)]
-        for j in range(1, k + 1):
-            a, b = H[s, j].tolist()
-            for h in (a + np.flatnonzero(self.items.mask[a:b] & ~left == 0)).tolist():
-                rests = self._equal(P[s - 1, k - j], left ^ int(self.items.mask[h]))
-                found += [((h, q, j), log[h] + log[q]) for q in rests if weight[h] * weight[q] >= floor]
-        return found
-
-    def _heads(self, s: int, k: int, h: int) -> list[tuple[tuple[int, int], float]]:
-        """Lists the children of a slot, and their items, that make item h."""
-        children = self.states.child[self.states.first_child[s] : self.states.first_child[s + 1]].tolist()
-        blocks, mask, log = self.blocks.T, int(self.items.mask[h]), self.items.log
-        return [((i, g), log[g]) for i in children for g in self._equal(blocks[i, k], mask)]
 
 
 def _by_family(

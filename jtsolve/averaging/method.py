@@ -149,13 +149,14 @@ class AveragingMethod(Protocol):
         """
         ...
 
-    def tabulation(self, n: int, largest: int, limits: Limits) -> Tabulation:
+    def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """Returns when to tabulate the scores of all sets of at most `largest` of n variables.
 
         Args:
             n: the number of variables.
             largest: the size of the largest set.
             limits: of memory.
+            drawn: whether graphs are to be drawn, which needs more memory.
         """
         ...
 
@@ -166,7 +167,14 @@ class Tabulated:
     __slots__ = ()
     rule: ClassVar[Tabulation] = WHOLE
 
-    def tabulation(self, n: int, largest: int, limits: Limits) -> Tabulation:  # noqa: ARG002
+    def tabulation(
+        self,
+        n: int,  # noqa: ARG002
+        largest: int,  # noqa: ARG002
+        limits: Limits,  # noqa: ARG002
+        *,
+        drawn: bool = False,  # noqa: ARG002
+    ) -> Tabulation:
         """See `AveragingMethod`."""
         return self.rule
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from itertools import combinations
 from math import comb, inf, log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -100,17 +100,6 @@ class PlainSums:
     def precision(self) -> float:
         """The relative rounding of one number."""
         return float(np.spacing(max(1.0, abs(self.total))))
-
-    def logs(self, table: str, sets: Any, rests: Any) -> NDArray[np.float64]:
-        """Returns logarithms of pairs (S, R), of the shape of both broadcast; see `averaging.sums.Sums.logs`.
-
-        Args:
-            table: "parts": P; "joint": F/s; "proper": L°; "none": P°.
-            sets: S.
-            rests: R.
-        """
-        found: NDArray[np.float64] = getattr(self, table)[(self.row[sets] << self.weights.n) + rests]
-        return found
 
     def _connect(self, s: NDArray[np.int64], rest: NDArray[np.int64], k: int, r: int) -> None:
         """B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D) and F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K)."""

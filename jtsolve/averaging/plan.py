@@ -48,10 +48,12 @@ class TableSizes:
     Args:
         n: the number of variables.
         width: the largest size of a clique, w.
+        drawn: whether graphs are drawn afterwards; then P° replaces X.
     """
 
     n: int
     width: int
+    drawn: bool = False
 
     def cells(self, most: int) -> int:
         """Returns the number of words of a table of the pairs (S, R), |S| ≤ most, S in groups of LANES."""
@@ -76,8 +78,10 @@ class TableSizes:
 
     @property
     def words(self) -> int:
-        """The number of words of F, L, P and X."""
-        return self.cells(self.width - 1) + 2 * self.cells(self.width) + self.across[-1]
+        """The number of words of F, L, P, and X or P°."""
+        pairs = self.cells(self.width)
+        last = max(self.across[-1], pairs) if self.drawn else self.across[-1]
+        return self.cells(self.width - 1) + 2 * pairs + last
 
     @cached_property
     def products(self) -> int:
@@ -111,9 +115,10 @@ class TableSizes:
 
     def estimate(self, workers: int) -> Estimate:
         """Returns the predicted peak memory of the process and seconds of wall clock, with features."""
+        lists = self.drawn * ((32 << self.n) + workers * (3_000_000 + (72 << self.n)))  # see `kernels.draws`
         features = self.products * COSTS.product / 3
         seconds = COSTS.start + (self.core_seconds + features) / workers
-        return Estimate(resident_memory() + COSTS.kernels + self.memory, seconds)
+        return Estimate(resident_memory() + COSTS.kernels + self.memory + lists, seconds)
 
 
 def widest_fitting(plan: TableSizes, room: int) -> int | None:

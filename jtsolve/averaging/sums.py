@@ -47,7 +47,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.plan import COSTS, LANES, TableSizes, widest_fitting
-from jtsolve.core.renaming import rename
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
@@ -142,23 +141,6 @@ class Sums:
         """The relative rounding error of a number."""
         return float(2.0 ** (-self.layout.bits))
 
-    def logs(self, table: str, sets: Any, rests: Any) -> NDArray[np.float64]:
-        """Returns logarithms of pairs (S, R), in nats, of the shape of both broadcast.
-
-        Args:
-            table: "parts": P; "joint": F(S,R)/s(S); after `draws.draw_graphs`, "proper": L°; "none": P°.
-            sets: S.
-            rests: R.
-        """
-        tables, bits = self.tables, self.layout.bits
-        words = {"joint": tables.f, "proper": tables.links}.get(table, tables.parts)
-        everything = (1 << self.weights.n) - 1
-        words = words[self.layout.offset[sets] + LANES * rename(rests, everything ^ sets, self.layout)]
-        fractions = (words & np.uint64((1 << bits) - 1)).astype(np.float64) * 2.0**-bits
-        found = (words >> np.uint64(bits)).astype(np.float64) + self.layout.base + np.log2(1.0 + fractions)
-        found = np.where(words > 0, found, -inf)
-        return log(2) * (found - self.weights.separator[sets] if table == "joint" else found)
-
 
 def number_of(word: int, bits: int, base: int) -> tuple[float, int]:
     """Returns the number of a word as (number, exponent of 2).
@@ -177,18 +159,19 @@ def log_of(total: tuple[float, int], weights: SetWeights) -> float:
     return -inf if number == 0 else log(number) + exponent * log(2) + weights.offset
 
 
-def compute(weights: SetWeights, run: Run) -> Sums:
+def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
     """Runs the recurrence.
 
     Args:
         weights: of the sets.
         run: limits; ends the work.
+        drawn: whether graphs are to be drawn, which needs further tables.
 
     Raises:
         LimitError: the tables exceed the memory limit; raised before any allocation.
         StoppedError: the run stops.
     """
-    plan = TableSizes(weights.n, weights.width)
+    plan = TableSizes(weights.n, weights.width, drawn)
     require_room(plan, run.limits)
     recurrence = _Recurrence(weights, plan, run)
     began = time.perf_counter()

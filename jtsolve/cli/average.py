@@ -77,7 +77,7 @@ def average(
     run = task.spend.run(context.obj, task.seed, silent=json or trees > 0, quiet=quiet)
 
     def rule(n: int, largest: int) -> "Tabulation":
-        return how.tabulation(n, largest, run.limits)
+        return how.tabulation(n, largest, run.limits, drawn=trees > 0)
 
     problem, study, data = task.read(run, "niw", rule=rule)
     if trees:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from itertools import islice
 from math import comb, inf
 from typing import TYPE_CHECKING
@@ -38,6 +37,8 @@ _MANY = 4096
 """A larger batch of pairs is treated as part of a scan over all pairs."""
 _PIECE_NANOSECONDS = 2e8
 """Predicted work between two polls of the run."""
+_BITS = 61
+"""Bits of an integer that is its own hash."""
 
 
 class DataScores:
@@ -235,10 +236,10 @@ class _Cache:
     """
 
     def __init__(self, n: int, room: int) -> None:
-        self._room = room
+        self._n, self._room = n, room
         count = comb(n, _PAIR)
         self.pairs = np.full(count, np.nan) if count <= _PAIRS_PER_SCORE * room else None
-        self._known: dict[bytes, float] = {}
+        self._known: dict[int | bytes, float] = {}
         self._lock = threading.Lock()
         self._hits = self._misses = 0
 
@@ -263,7 +264,7 @@ class _Cache:
             if value != value:  # noqa: PLR0124 - NaN
                 return None
         else:
-            key = array("i", row).tobytes()
+            key = self._key(row)
             with self._lock:
                 found = self._known.get(key)
             if found is None:
@@ -289,7 +290,7 @@ class _Cache:
                 values[missing], fresh = compute(sets[missing])
                 self.pairs[at[missing]] = values[missing]
         else:
-            keys = _keys(sets)
+            keys = self._keys(sets)
             with self._lock:
                 get = self._known.get
                 values = np.array([get(key, np.nan) for key in keys])
@@ -302,14 +303,32 @@ class _Cache:
         self.count(len(sets) - fresh, fresh)
         return values
 
-    def _store(self, keys: list[bytes], values: list[float]) -> None:
+    def _store(self, keys: list[int | bytes], values: list[float]) -> None:
         with self._lock:
             self._known.update(zip(keys, values, strict=True))
             for key in list(islice(self._known, max(0, len(self._known) - self._room))):
                 del self._known[key]
 
+    # A key is the integer with digits v + 1 in base n + 1, if that is its own hash. (Bit masks of more than
+    # 61 variables are not, and many have the same hash; see `core.varset.key_of`.)
 
-def _keys(sets: NDArray[np.intp]) -> list[bytes]:
-    """Returns the keys of sets of one size: their members as 32-bit integers."""
-    data, step = np.ascontiguousarray(sets, dtype=np.int32).tobytes(), 4 * sets.shape[1]
-    return [data[at : at + step] for at in range(0, len(data), step)]
+    def _is_number(self, size: int) -> bool:
+        return bool((self._n + 1) ** size < 1 << _BITS)
+
+    def _keys(self, sets: NDArray[np.intp]) -> list[int | bytes]:
+        size = sets.shape[1]
+        if self._is_number(size):
+            powers = (self._n + 1) ** np.arange(size, dtype=np.int64)
+            numbers: list[int | bytes] = ((sets + 1) @ powers).tolist()
+            return numbers
+        data = np.ascontiguousarray(sets, dtype=np.int32).tobytes()
+        step = 4 * size
+        return [data[at : at + step] for at in range(0, len(data), step)]
+
+    def _key(self, row: list[int]) -> int | bytes:
+        if not self._is_number(len(row)):
+            return np.array(row, dtype=np.int32).tobytes()
+        key = 0
+        for v in reversed(row):
+            key = key * (self._n + 1) + v + 1
+        return key

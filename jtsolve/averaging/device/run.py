@@ -55,24 +55,25 @@ def summed(
         LimitError: it needs more memory than allowed; raised before anything is allocated.
         StoppedError: the run has to stop.
     """
-    plan = TableSizes(weights.n, weights.width)
+    plan = TableSizes(weights.n, weights.width, drawn)
     estimate = plan.estimate(run.limits.workers)
     spent = estimate.seconds if estimate.memory <= run.limits.memory_bytes else inf
     plans = [SumsPlan(weights.n, weights.width)] if plain else []
     chosen = choose_device(asked, plans, spent, "a smaller treewidth")
     if chosen is None:
-        if prefer_plain(weights):
+        if not drawn and prefer_plain(weights):
             require_room(plan, run.limits)
             return PlainSums(weights, run)
-        return compute(weights, run)
+        return compute(weights, run, drawn=drawn)
     device, on_device = chosen
     require_room(plan, run.limits, None if drawn else resident_memory() + on_device.host_memory)
     return DeviceSums(weights, on_device, device, run)
 
 
-def on_host(sums: Sums | PlainSums | DeviceSums) -> Sums | PlainSums:
+def on_host(sums: Sums | PlainSums | DeviceSums) -> Sums:
     """Returns sums for draws with their tables in the memory of the process."""
-    return sums.on_host() if isinstance(sums, DeviceSums) else sums
+    assert not isinstance(sums, PlainSums), "never for draws"
+    return sums if isinstance(sums, Sums) else sums.on_host()
 
 
 class DeviceSums:

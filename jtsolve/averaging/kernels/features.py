@@ -8,10 +8,6 @@ from numba import uint64
 from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, divide_properly
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power, sum_products
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.copying import copy_onto
-
-UNLIKELY = 1e-15
-"""Groups of sets without a clique of this probability are never drawn."""
 
 
 @kernel
@@ -102,33 +98,6 @@ def describe_sets(
             out[2, i] = full[lane] - (out[0, i] - out[1, i])
             if not star:
                 out[2, i] = max(0.0, out[2, i])
-
-
-@kernel
-def keep_proper(size, first_group, last_group, total, layout, weights, tables):
-    """Puts L°(S,·) and P°(S,·) in the place of L and P, for groups of sets S of one size.
-
-    `total` is (number, exponent) of Z. P° is 0 for S that are hardly ever complete.
-    """
-    n, bits, base = layout.n, layout.bits, layout.base
-    begins = layout.first[n, size]
-    cells = LANES << (n - size)
-    proper, none = np.zeros(cells, np.uint64), np.zeros(cells, np.uint64)
-    for group in range(first_group, last_group):
-        start = layout.offset[layout.masks[begins + group * LANES]]
-        lanes = min(LANES, layout.first[n, size + 1] - begins - group * LANES)
-        highest = 0.0
-        for lane in range(lanes):
-            s = layout.masks[begins + group * LANES + lane]
-            word = np.int64(tables.parts[start + cells - LANES + lane])
-            exponent = exponent_of(word, bits, base) + weights.clique_exponent[s] - total[1]
-            share = mantissa(word, bits) * weights.clique[s] / total[0] * power(min(exponent, 64))
-            highest = max(highest, share)
-        none[:] = 0
-        if highest > UNLIKELY:
-            divide_properly(size, group, False, layout, weights, tables, proper, none)
-        copy_onto(tables.links[start : start + cells], proper)
-        copy_onto(tables.parts[start : start + cells], none)
 
 
 @kernel

@@ -12,6 +12,7 @@ from math import exp, inf, log
 
 import numpy as np
 
+from jtsolve.averaging.kernels.random import uniform
 from jtsolve.core.compiling import kernel
 
 Items = namedtuple("Items", ("mask", "weight", "log", "bare", "tail"))
@@ -397,3 +398,83 @@ def spread_shares(k, low, high, states, items, blocks, share, begin, given):
                 for e in range(T[states.child[c], k, 0], T[states.child[c], k, 1]):
                     at = table[_slot(table, masks, masks[e])]
                     given[e - begin] += share[at] * exp(logs[e] - logs[at])
+
+
+@kernel
+def draw_labelled(count, state, n, states, within, items, blocks, ends, cumulative):
+    """Draws graphs that stay, in proportion to their weights; returns S of each vertex's family (u,S).
+
+    Args:
+        count: the number of graphs.
+        state: of `kernels.random`.
+        n: the number of variables.
+        states, within, items, blocks: see `extend`.
+        ends: the pairs of items that make graphs: of the root's component, and of the others.
+        cumulative: shape (pairs,): the sums of their shares.
+    """
+    T, H, P, _, floors = blocks
+    m = states.family.size
+    graphs = np.zeros((count, n), np.int64)
+    stack = np.zeros((3, n + 2), np.int64)
+    for d in range(count):
+        at = min(np.searchsorted(cumulative, uniform(state) * cumulative[-1], "right"), cumulative.size - 1)
+        top = 0
+        for i, e in ((m, ends[1][at]), (0, ends[0][at])):
+            stack[0, top], stack[1, top] = i, e
+            top += 1
+        while top:
+            top -= 1
+            i, e = stack[0, top], stack[1, top]
+            first, s, k = states.first_slot[i], states.first_slot[i + 1] - 1, 0
+            left = items.mask[e]
+            for v in range(n):
+                k += left >> v & 1
+            p = e
+            if i < m:
+                graphs[d, states.vertex[i]] = within[i]
+                k -= 1
+                left ^= np.int64(1) << states.vertex[i]
+                p = 0
+                if k > 0:
+                    for g in range(P[s, k, 0], P[s, k, 1]):
+                        if items.mask[g] == left:
+                            p = g
+            # Item p of P(s,k) is a product over the slots up to s: finds which.
+            while k > 0:
+                if s > first and P[s, k, 0] == P[s - 1, k, 0] and P[s, k, 1] == P[s - 1, k, 1]:
+                    s -= 1
+                    continue
+                h, q, size = p, 0, k
+                if s > first:
+                    r, h = uniform(state), -1
+                    for g in range(P[s - 1, k, 0], P[s - 1, k, 1]):
+                        if items.mask[g] == left:
+                            r -= exp(items.log[g] - items.log[p])
+                            q, size = g, 0
+                    for j in range(1, k + 1):
+                        p0, p1 = P[s - 1, k - j]
+                        for a in range(H[s, j, 0], H[s, j, 1]):
+                            if r < 0.0 or p0 == p1 or items.weight[a] * items.weight[p0] < floors[s, k]:
+                                break
+                            if items.mask[a] & ~left:
+                                continue
+                            for b in range(p0, p1):
+                                if r < 0.0 or items.weight[a] * items.weight[b] < floors[s, k]:
+                                    break
+                                if items.mask[b] == left ^ items.mask[a]:
+                                    r -= exp(items.log[a] + items.log[b] - items.log[p])
+                                    h, q, size = a, b, j
+                if h >= 0:
+                    r, found = uniform(state), False
+                    for c in range(states.first_child[s], states.first_child[s + 1]):
+                        for g in range(T[states.child[c], size, 0], T[states.child[c], size, 1]):
+                            if r >= 0.0 and items.mask[g] == items.mask[h]:
+                                r -= exp(items.log[g] - items.log[h])
+                                stack[0, top], stack[1, top] = states.child[c], g
+                                found = True
+                    top += found
+                    left ^= items.mask[h]
+                k -= size
+                p = q
+                s -= 1
+    return graphs
