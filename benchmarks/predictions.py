@@ -22,7 +22,7 @@ from publishing import publish
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.reporting.exports import machine_text, short, treewidth_text
-from jtsolve.compare.reporting.report import ComparisonReport
+from jtsolve.compare.reporting.report import judged
 from jtsolve.compare.running.run import read_instance
 from jtsolve.core.machine import cores, memory_bytes
 from jtsolve.core.run import Limits
@@ -81,10 +81,12 @@ def main() -> None:
         grid = [f"--backends={arguments.backends}", f"--treewidths={arguments.treewidths}"]
         command += [*arguments.instances, *grid, *limits]
     subprocess.run(command, check=True)
-    report = ComparisonReport.of(Folder(arguments.output))
-    print(f"{machine_text(report.plan)}.\n\nCommand: `{report.plan.command}`\n")
-    specs = {row.spec.id: row.spec for row in report.comparison.rows if row.n is not None}
-    records = [record for record in report.comparison.records if record.run in specs]
+    folder = Folder(arguments.output)
+    plan = folder.plan()
+    comparison = judged(folder, plan)
+    print(f"{machine_text(plan)}.\n\nCommand: `{plan.command}`\n")
+    specs = {row.spec.id: row.spec for row in comparison.rows if row.n is not None}
+    records = [record for record in comparison.records if record.run in specs]
     pairs = [(record, prediction(specs[record.run])) for record in records]
     rows = [cells(record, predicted) for record, predicted in pairs if predicted is not None]
     publish([dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS, cores(), arguments.output)

@@ -236,7 +236,7 @@ class Workers:
         """The scheduler's record of each worker."""
         return dict(self.client.scheduler_info(n_workers=-1)["workers"])
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, key: str | None = None) -> Future:
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Returns the future of a call, which awaits the futures among its arguments.
 
         Raises:
@@ -244,7 +244,7 @@ class Workers:
         """
         if self.client.status in ("closing", "closed"):
             raise lost()
-        return self.client.submit(function, *arguments, key=key, pure=False)
+        return self.client.submit(function, *arguments, pure=False)
 
     def share(self, value: Any) -> Future:
         """Returns a future that stands for a value in the arguments of `submit`, sent once to each worker.
@@ -439,7 +439,7 @@ def lost() -> ClusterLostError:
     """Returns the error of a cluster without its scheduler, or without workers for good."""
     return ClusterLostError(
         "the Dask cluster has lost its tasks: its scheduler or all its workers have ended, or cannot be "
-        "reached. Start them again, and repeat the call; `jtsolve compare --resume` continues from there"
+        "reached. Start them again, and repeat the call"
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import json
+import math
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,14 +162,9 @@ def test_a_file_that_has_changed_is_another_instance(small: InstanceFile) -> Non
 def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
     for label in ("b", "a"):
         make_instance(tmp_path, label)
-    grid = Grid(
-        backends=["dp", "forward"],
-        treewidths=[2, "none"],
-        seeds="0-1",
-        time_limit=3.0,
-    )
+    grid = Grid(["dp", "forward"], [2, None], [0, 1], time_limit=3.0, memory_limit=1.5, threads=3)
     files = find_files([str(tmp_path)])
-    specs = expand(grid, files, memory=lambda: 1.5, threads=lambda: 3)
+    specs = expand(grid, files)
     one = [("dp", 0), ("dp", 1), ("forward", 0), ("forward", 1)]
     expected = [(label, width, *rest) for label in "ab" for width in (2, None) for rest in one]
     assert [(s.instance.label, s.treewidth, s.backend, s.seed) for s in specs] == expected
@@ -183,15 +179,14 @@ def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
         ({"backends": ["dp:precision=int8"]}, "'precision'"),
         ({"backends": ["dp", "dp"]}, "occurs twice"),
         ({"treewidths": [2, 2]}, "occurs twice"),
-        ({"treewidths": ["two"]}, "'two' is not a treewidth"),
-        ({"seeds": "1-0"}, "'1-0' is neither a seed"),
-        ({"seeds": "x"}, "'x' is neither a seed"),
+        ({"seeds": [0, 0]}, "occurs twice"),
+        ({"time_limit": 0.0}, "time_limit"),
+        ({"memory_limit": math.inf}, "memory_limit"),
     ],
 )
 def test_an_invalid_grid_is_refused(small: InstanceFile, change: dict[str, Any], words: str) -> None:
-    grid = msgspec.structs.replace(Grid(backends=["auto"]), **change)
     with pytest.raises(ChoiceError, match=words):
-        expand(grid, [Path(small.path)], memory=lambda: 1.0, threads=lambda: 1)
+        expand(replace(Grid(["auto"]), **change), [Path(small.path)])
 
 
 def test_texts_of_the_command_line_are_lists() -> None:
@@ -200,7 +195,10 @@ def test_texts_of_the_command_line_are_lists() -> None:
         "lns:exact=dp",
     ]
     assert parse_numbers("0-2, 7", "seed") == [0, 1, 2, 7]
-    assert parse_treewidths("none,1-2") == ["none", 1, 2]
+    assert parse_treewidths("none,1-2") == [None, 1, 2]
+    for text in ("1-0", "x"):
+        with pytest.raises(ChoiceError, match="is neither a seed nor a range"):
+            parse_numbers(text, "seed")
 
 
 @settings(max_examples=30, deadline=None)
@@ -232,7 +230,7 @@ def test_labels_distinguish_files() -> None:
     assert labels([Path("a/zoo.json"), Path("a/zoo.json.gz")]) == ["zoo.json", "zoo.json.gz"]
 
 
-# The folder and its journal
+# The folder
 
 
 @pytest.fixture
@@ -240,88 +238,32 @@ def rows(small: InstanceFile) -> list[Row]:
     return [make_row(make_spec(small, seed=seed)) for seed in range(3)]
 
 
-def test_the_journal_returns_its_appended_rows(tmp_path: Path, rows: list[Row]) -> None:
+def test_written_rows_come_back(tmp_path: Path, rows: list[Row]) -> None:
     folder = Folder(tmp_path / "run")
-    with folder.journal() as journal:
-        for row in rows:
-            journal.append(row)
-    assert list(folder.rows().values()) == rows
-    assert folder.journal_path.read_bytes().count(b"\n") == 3
+    folder.make()
+    for row in rows:
+        folder.write_row(row)
+    assert folder.rows() == {row.spec.id: row for row in rows}
 
 
-def test_every_cut_of_the_journal_loses_at_most_the_line_that_was_being_written(
-    tmp_path: Path, rows: list[Row]
-) -> None:
-    folder = Folder(tmp_path / "run")
-    with folder.journal() as journal:
-        for row in rows:
-            journal.append(row)
-    whole = folder.journal_path.read_bytes()
-    ends = [at for at, byte in enumerate(whole, 1) if byte == ord("\n")]
-    for cut in (*range(0, len(whole), 397), *ends, *(end - 1 for end in ends)):
-        folder.journal_path.write_bytes(whole[:cut])
-        kept = sum(end <= cut for end in ends)
-        assert list(folder.rows().values()) == rows[:kept]
-        with folder.journal() as journal:
-            for row in rows[kept:]:
-                journal.append(row)
-        assert folder.journal_path.read_bytes() == whole
-
-
-def test_a_torn_line_longer_than_a_block_is_cut_off(tmp_path: Path, rows: list[Row]) -> None:
+def test_a_damaged_row_is_reported_with_its_file(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    with folder.journal() as journal:
-        journal.append(rows[0])
-    whole = folder.journal_path.read_bytes()
-    for before in (whole, b""):
-        folder.journal_path.write_bytes(before + b"x" * 200_000)
-        with folder.journal():
-            assert folder.journal_path.read_bytes() == before
-
-
-def test_a_damaged_line_is_reported_with_its_number(tmp_path: Path, rows: list[Row]) -> None:
-    folder = Folder(tmp_path)
-    folder.journal_path.write_bytes(msgspec.json.encode(rows[0]) + b"\n{}\n")
-    with pytest.raises(InputError, match=r"journal\.jsonl: line 2"):
+    folder.make()
+    (folder.results / "1.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"1\.json"):
         folder.rows()
-
-
-def test_a_row_that_finds_no_room_leaves_nothing_behind(
-    tmp_path: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = os.write
-
-    def short(handle: int, data: bytes) -> int:
-        return write(handle, data[:10])
-
-    def full(handle: int, data: bytes) -> int:
-        write(handle, data[:10])
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    folder = Folder(tmp_path)
-    with folder.journal() as journal:
-        journal.append(rows[0])
-        for broken, words in ((short, "no room for a whole line"), (full, "No space left")):
-            with monkeypatch.context() as patch:
-                patch.setattr(os, "write", broken)
-                with pytest.raises(InputError, match=words):
-                    journal.append(rows[1])
-        journal.append(rows[2])
-    assert list(folder.rows().values()) == [rows[0], rows[2]]
 
 
 def test_two_processes_may_not_write_to_one_comparison(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    with folder.journal(), pytest.raises(ChoiceError, match="another process is writing"), folder.journal():
+    with folder.locked(), pytest.raises(ChoiceError, match="another process is writing"), folder.locked():
         raise AssertionError("two hold the lock")
-    with folder.journal():
+    with folder.locked():
         pass
 
 
 def test_rows_of_single_runs_count_unless_they_were_interrupted(tmp_path: Path, rows: list[Row]) -> None:
     folder = Folder(tmp_path)
-    with folder.journal() as journal:
-        journal.append(rows[0])
     folder.write_plan(make_plan(rows))
     assert [path.name for path in folder.write_specs([row.spec for row in rows])] == [
         "00001.json",
@@ -329,11 +271,12 @@ def test_rows_of_single_runs_count_unless_they_were_interrupted(tmp_path: Path, 
         "00003.json",
     ]
     results = tmp_path / "results"
-    (results / "1.json").write_bytes(to_json(msgspec.structs.replace(rows[0], message="again")))
+    (results / "1.json").write_bytes(to_json(rows[0]))
     (results / "2.json").write_bytes(to_json(rows[1]))
     (results / "3.json").write_bytes(to_json(changed(rows[2], stop=Stop.INTERRUPTED)))
     os.mkfifo(results / "4.json")
-    assert list(folder.rows().values()) == rows[:2]
+    folder.write_row(msgspec.structs.replace(rows[0], message="again"))
+    assert set(folder.rows()) == {row.spec.id for row in rows[:2]}
 
 
 def test_a_folder_without_a_comparison_is_reported(tmp_path: Path) -> None:
@@ -354,11 +297,8 @@ def test_sound_runs_have_no_fault(tmp_path: Path) -> None:
         for backend in ("brute", "dp", "lns", "chowliu")
         for width in (1, 2, None)
     ]
-    counts: list[int] = []
-    assert judge(rows, counts.append) == ()
-    answered = sum(row.result is not None for row in rows)
-    assert counts[-1] == answered
-    assert answered > 20
+    assert judge(rows) == ()
+    assert sum(row.result is not None for row in rows) > 20
 
 
 def test_a_wrong_tree_is_a_fault_and_condemns_only_its_run(small: InstanceFile) -> None:

@@ -35,7 +35,7 @@ from jtsolve.compare.reporting.ranks import (
     rank_tests,
     wilcoxon,
 )
-from jtsolve.compare.reporting.report import ComparisonReport
+from jtsolve.compare.reporting.report import write_report
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.compare.running.run import file_digest
 from jtsolve.compare.spec import InstanceFile, RunStatus, new_row
@@ -160,7 +160,7 @@ def test_an_infeasible_problem_is_proved_and_has_no_best(rows: list[Row]) -> Non
     assert exports.problems_table(comparison)[1][0][3:] == ["infeasible", "–", "–", "infeasible"]
     page = html(comparison, make_plan([row]))
     assert "infeasible" in page
-    assert "No run proved anything or found a tree" not in page
+    assert "No run proved anything" not in page
 
 
 def test_auto_is_exact_only_if_all_of_its_members_are(rows: list[Row]) -> None:
@@ -261,7 +261,7 @@ def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
 
 
 def every(comparison: Comparison) -> list[charts.Chart]:
-    return [*charts.solved_within(comparison), *charts.scaling(comparison), *charts.anytime(comparison)]
+    return [*charts.proved_within(comparison), *charts.anytime(comparison)]
 
 
 def with_times(rows: list[Row], times: list[float], below: list[float]) -> Comparison:
@@ -304,7 +304,7 @@ def test_charts_take_all_times_and_distances(rows: list[Row], times: list[float]
 
 def test_every_chart_is_whole_xml_and_equal_charts_are_equal_texts(comparison: Comparison) -> None:
     found = every(comparison)
-    assert len(found) == 2 + 2 + 12
+    assert len(found) == 1 + 12
     for chart in found:
         assert ET.fromstring(chart.svg).tag.endswith("svg")  # noqa: S314 - our own
         assert chart.caption
@@ -327,21 +327,16 @@ def test_the_ninth_backend_is_dashed_in_the_first_colour(rows: list[Row]) -> Non
         msgspec.structs.replace(rows[0], spec=msgspec.structs.replace(rows[0].spec, backend=f"b{at}"))
         for at in range(9)
     ]
-    chart = charts.solved_within(compared(nine))[0]
+    (chart,) = charts.proved_within(compared(nine))
     lines = re.findall(rf'style="fill: none;([^"]*)stroke: {charts.COLOURS[0]}', chart.svg)
     assert ["dasharray" in line for line in lines] == [False, True] * (len(lines) // 2)
 
 
-def test_the_cactus_counts_proofs_and_best_trees(comparison: Comparison) -> None:
-    proved, reached = charts.solved_within(comparison)
+def test_the_cactus_counts_proofs(comparison: Comparison) -> None:
+    (proved,) = charts.proved_within(comparison)
     assert ">brute<" in proved.svg
-    assert ">brute<" in reached.svg
-    assert ">lns<" in reached.svg
-    assert charts.solved_within(compared([])) == []
-
-
-def test_one_size_is_no_curve(rows: list[Row]) -> None:
-    assert charts.scaling(compared([row for row in rows if row.n == 4])) == []
+    assert ">dp<" not in proved.svg  # it has no result
+    assert charts.proved_within(compared([])) == []
 
 
 def test_trees_are_drawn_with_all_their_names(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,19 +366,12 @@ def test_names_are_no_markup(tmp_path: Path) -> None:
     assert all(name in shown for name in names)
 
 
-def test_a_report_names_its_size_and_backends(comparison: Comparison, rows: list[Row]) -> None:
-    report = ComparisonReport(make_plan(rows), comparison)
-    assert repr(report).startswith(
-        f"ComparisonReport({len(rows)} of {comparison.planned} runs, 12 problems, 0 faults; "
-    )
-
-
 # Files
 
 
 def test_all_files_agree(comparison: Comparison, rows: list[Row], tmp_path: Path) -> None:
     plan = make_plan(rows)
-    paths = ComparisonReport(plan, comparison).write(tmp_path)
+    paths = write_report(comparison, plan, tmp_path)
     assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
     lines = list(csv.DictReader(io.StringIO((tmp_path / "runs.csv").read_text(encoding="utf-8"))))
     assert len(lines) == len(rows)
@@ -446,8 +434,7 @@ def test_faults_are_a_red_section_of_the_page(rows: list[Row]) -> None:
 
 def test_a_page_of_nothing_says_so(rows: list[Row]) -> None:
     page = html(compared([]), make_plan(rows))
-    assert "No run proved anything or found a tree" in page
-    assert "This needs instances of at least two sizes" in page
+    assert "No run proved anything" in page
 
 
 @pytest.fixture(scope="module")

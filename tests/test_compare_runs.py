@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
 import re
 import signal
@@ -11,30 +9,26 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import psutil
 import pytest
-from comparisons import make_instance, make_row, make_spec
+from comparisons import make_instance, make_spec
 from processes import ended
 from strange_backends import PROGRAM
 
 from jtsolve.cli import run as command
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.running import supervise as supervision
-from jtsolve.compare.running.live import Board
-from jtsolve.compare.running.local import LocalExecutor
+from jtsolve.compare.running.local import perform
 from jtsolve.compare.running.supervise import supervise
-from jtsolve.compare.spec import Row, RunStatus, new_row, read_row, to_json
+from jtsolve.compare.spec import Row, RunStatus, read_row, to_json
+from jtsolve.core.temporary import locked_file
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jtsolve.compare.spec import InstanceFile
 
 ROOT = Path(__file__).parents[1]
@@ -83,7 +77,6 @@ def test_an_unresponsive_run_is_killed_with_all_its_children(
     assert (row.status, row.result) == (RunStatus.OUT_OF_TIME, None)
     assert "600 s and 1 s of grace were over" in row.message
     assert row.seconds > 601
-    assert [step[2] for step in row.trace] == [1e6]
     assert row.machine["jtsolve"]
     assert ended(int(note.read_text(encoding="ascii")))
 
@@ -94,7 +87,6 @@ def test_a_run_beyond_its_memory_is_killed(small: InstanceFile) -> None:
     assert "the limit is 0.3 GB" in row.message
     assert row.peak_memory is not None
     assert row.peak_memory > 0.3e9
-    assert len(row.trace) == 1
 
 
 @pytest.mark.parametrize(("does", "words"), [("abort", "signal SIGABRT"), ("leave", "exit code 3")])
@@ -110,7 +102,7 @@ def test_a_process_without_an_answer_is_a_crash_with_its_last_words(
 def test_a_silent_end_and_a_broken_row_are_crashes(small: InstanceFile) -> None:
     spec = make_spec(small)
     silent = supervise(spec, program=(sys.executable, "-c", ""))
-    broken = supervise(spec, program=(sys.executable, "-c", "import sys; open(sys.argv[2], 'w').write('{}')"))
+    broken = supervise(spec, program=(sys.executable, "-c", "import sys; open(sys.argv[3], 'w').write('{}')"))
     assert silent is not None
     assert broken is not None
     assert (silent.status, silent.message) == (
@@ -129,27 +121,24 @@ def test_a_cancelled_run_has_no_row(small: InstanceFile) -> None:
     timer.join()
 
 
-def test_the_inner_side_writes_the_row_and_the_steps(
+def test_the_inner_side_writes_the_row(
     small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = tmp_path / "spec.json"
     spec.write_bytes(to_json(make_spec(small, "lns")))
     monkeypatch.setattr(os, "dup2", lambda *_: None)
-    row, trace = tmp_path / "row.json", tmp_path / "trace.jsonl"
-    assert command(["run", "--inside", str(spec), str(row), str(trace)], time.monotonic()) == 0
-    result = read_row(row).result
-    assert result is not None
-    steps = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
-    assert [step[1:] for step in steps] == [list(step[1:]) for step in result.trace]
+    row = tmp_path / "row.json"
+    assert command(["run", "--inside", str(spec), "--output", str(row)], time.monotonic()) == 0
+    assert read_row(row).result is not None
 
 
 def test_local_runs_stop_when_a_row_cannot_be_kept(small: InstanceFile) -> None:
     def full(_row: Row) -> None:
-        raise InputError("journal.jsonl", "", "the disk is full", "free space")
+        raise InputError("row.json", "", "the disk is full", "free space")
 
     specs = [make_spec(small, "strange", seed=seed) for seed in range(3)]
     with pytest.raises(InputError, match="disk is full"):
-        LocalExecutor(1, PROGRAM).execute([make_spec(small), *specs], full)
+        perform([make_spec(small), *specs], 1, full, PROGRAM)
 
 
 # The whole command, stopped and resumed
@@ -176,8 +165,8 @@ def first_line(process: subprocess.Popen[str], word: str) -> str:
     raise AssertionError(f"{word} was never said")
 
 
-def lines(output: Path) -> list[bytes]:
-    return Folder(output).journal_path.read_bytes().splitlines()
+def kept(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Folder(output).results.glob("*.json")}
 
 
 def asked(instances: list[str], output: Path) -> list[str]:
@@ -200,21 +189,25 @@ def test_a_comparison_that_is_killed_loses_nothing_and_runs_nothing_twice(
         family = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    before = lines(output)
+    before = kept(output)
     assert 1 <= len(before) < 4
     assert ended(*(member.pid for member in family))
     enough(output).touch()
-    with (output / "journal.jsonl").open("ab") as journal:
-        journal.write(b'{"format": "jtsolve-row", "versi')  # as if it had been writing
+    handle, unfinished = locked_file(Folder(output).results)  # as if it had been writing
+    os.write(handle, b'{"format": "jtsolve-row", "versi')
+    os.close(handle)
     with program("compare", "--resume", "--no-warm-up", "--output", output) as process:
         out, err = process.communicate()
     assert process.returncode == 0, err
-    after = lines(output)
-    assert after[: len(before)] == before
-    rows = [msgspec.json.decode(line, type=Row) for line in after]
-    plan = Folder(output).plan()
-    assert sorted(row.spec.id for row in rows) == sorted(spec.id for spec in plan.specs)
-    assert [row.status for row in rows] == [RunStatus.OPTIMAL, RunStatus.FEASIBLE] * 2
+    after = kept(output)
+    assert before.items() <= after.items()
+    assert not unfinished.exists()
+    rows = Folder(output).rows()
+    assert [rows[spec.id].status for spec in Folder(output).plan().specs] == [
+        RunStatus.OPTIMAL,
+        RunStatus.FEASIBLE,
+    ] * 2
+    assert len(after) == len(rows)
     assert {path.name for path in output.iterdir()} >= {"report.html", "runs.csv", "tables.tex"}
     assert "4 of 4 runs" in out
 
@@ -229,7 +222,7 @@ def test_ctrl_c_keeps_finished_runs_and_reports_how_to_resume(two: list[str], tm
     found = re.search(r"([123]) of 4 runs are left", err)  # another may end while the signal is on its way
     assert found is not None
     assert f"jtsolve compare --resume --output {output}" in err
-    assert len(lines(output)) == 4 - int(found[1])
+    assert len(kept(output)) == 4 - int(found[1])
     with program(*asked(two, output)) as process:
         _, err = process.communicate()
     assert process.returncode == 2
@@ -239,63 +232,3 @@ def test_ctrl_c_keeps_finished_runs_and_reports_how_to_resume(two: list[str], tm
     assert process.returncode == 2
     assert "leave out" in err
     assert "--seeds" in err
-
-
-@pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed")
-def test_a_worker_of_a_cluster_that_is_killed_loses_no_run(two: list[str], tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    with program(*asked(two, output), "--executor", "dask", "--jobs", "2") as process:
-        first_line(process, "brute")
-        dask = psutil.Process(process.pid)
-        victim = busy_worker(dask)
-        victim.kill()
-        enough(output).touch()
-        out, err = process.communicate()
-    assert process.returncode == 0, err
-    rows = [msgspec.json.decode(line, type=Row) for line in lines(output)]
-    plan = Folder(output).plan()
-    assert sorted(row.spec.id for row in rows) == sorted(spec.id for spec in plan.specs)
-    assert {row.status for row in rows} == {RunStatus.OPTIMAL, RunStatus.FEASIBLE}
-    assert "4 of 4 runs" in out
-
-
-def busy_worker(scheduler: psutil.Process) -> psutil.Process:
-    """Returns a worker that supervises an endless run now."""
-    while True:
-        for worker in scheduler.children():
-            with suppress(psutil.Error):
-                if any("--inside" in child.cmdline() for child in worker.children()):
-                    return worker
-        with suppress(psutil.TimeoutExpired):
-            code = scheduler.wait(0.05)
-            raise AssertionError(f"the comparison has ended with {code}")
-
-
-# The board
-
-
-@pytest.fixture
-def board(small: InstanceFile, tmp_path: Path) -> Iterator[Board]:
-    specs = [
-        make_spec(small, name, seed=seed, time_limit=10.0) for name in ("brute", "dp") for seed in (0, 1)
-    ]
-    done = [make_row(make_spec(small, "brute", seed=9))]
-    said: list[str] = []
-    with Folder(tmp_path).journal() as journal:
-        yield Board(journal, specs, done, 2, said.append)
-
-
-def test_the_board_counts_and_predicts(board: Board) -> None:
-    # brute took 1.5 s before; dp is unknown: its limit.
-    assert board.remaining() == pytest.approx((1.5 + 1.5 + 10 + 10) / 2)
-    first = board.specs[0]
-    board.finished(make_row(first))
-    assert board.remaining() == pytest.approx((1.5 + 10 + 10) / 2)
-    board.finished(new_row(board.specs[1], RunStatus.REFUSED, "It cannot."))
-    board.finished(new_row(board.specs[2], RunStatus.CRASHED))
-    assert board.remaining() == 0.0  # as long as the crash of the same backend took
-
-
-def test_nothing_is_predicted_without_finished_runs(board: Board) -> None:
-    specs = [msgspec.structs.replace(spec, time_limit=None) for spec in board.specs]
-    assert Board(board.journal, specs, [], 1, board.report).remaining() is None

@@ -120,9 +120,9 @@ def test_a_schema_skips_the_first_pass(
     read: list[str] = []
     submit = Workers.submit
 
-    def watched(self: Workers, function: Callable[..., Any], *arguments: Any, key: str | None = None) -> Any:
+    def watched(self: Workers, function: Callable[..., Any], *arguments: Any) -> Any:
         read.append(function.__name__)
-        return submit(self, function, *arguments, key=key)
+        return submit(self, function, *arguments)
 
     monkeypatch.setattr(Workers, "submit", watched)
     _, parts = problems(folder, cluster, coding)

@@ -1,52 +1,58 @@
 """`jtsolve compare`, `report`, `run`: a comparison of backends, its report, and one of its runs."""
 
 import sys
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import ConstraintOptions, Executor, expand_option_groups, file_argument, file_option
+from jtsolve.cli.options import (
+    ConstraintOptions,
+    LimitOptions,
+    expand_option_groups,
+    file_argument,
+    file_option,
+    flags_given,
+)
 from jtsolve.cli.output import FAULTY, emit, print_faults, print_note, put
 from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.options import EXECUTOR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jtsolve.compare.folder import Folder
     from jtsolve.compare.grid import Grid
-    from jtsolve.compare.running.local import Executor as Place
 
 
 @dataclass(frozen=True, slots=True)
 class GridOptions:
-    """The grid: backends, treewidths, seeds, and the limits of a run."""
+    """The grid of a comparison."""
 
     backends: Annotated[
         str | None, typer.Option(metavar="A,B:K=V,…", help="Backends with options, such as dp,lns:exact=dp.")
     ] = None
-    seeds: Annotated[str | None, typer.Option(metavar="N-M,…", help="Seeds; the default is 0.")] = None
+    seeds: Annotated[str, typer.Option(metavar="N-M,…", help="Seeds; the default is 0.")] = "0"
     treewidths: Annotated[
-        str | None,
+        str,
         typer.Option(metavar="K,…", help="Treewidths; none: the instance's own constraints alone."),
-    ] = None
-    time_limit: Annotated[float | None, typer.Option(metavar="S", help="Seconds of a run.")] = None
-    memory_limit: Annotated[
-        float | None,
-        typer.Option(metavar="GB", help="Memory of a run; default: an equal share of 80 % of it."),
-    ] = None
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Threads of a run; default: an equal share of the cores."),
-    ] = None
+    ] = "none"
     grace: Annotated[
-        float | None,
+        float,
         typer.Option(metavar="S", min=0, help="Seconds after the time limit until a run is killed."),
-    ] = None
+    ] = 10.0
+
+    def expanded(self, limits: LimitOptions) -> "Grid":
+        """Returns the grid with the limits of a run."""
+        from jtsolve.compare.grid import Grid, parse_numbers, parse_treewidths, split_backends
+
+        assert self.backends is not None, "asked for before"
+        parts = (
+            split_backends(self.backends),
+            parse_treewidths(self.treewidths),
+            parse_numbers(self.seeds, "seed"),
+        )
+        return Grid(*parts, **asdict(limits), grace=self.grace)
 
 
 @expand_option_groups
@@ -60,8 +66,10 @@ def compare(
         list[str] | None, typer.Argument(metavar="INSTANCES…", help="Instances, or folders of them.")
     ] = None,
     grid: GridOptions,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
-    executor: Executor = EXECUTOR.default,
+    limits: LimitOptions,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Runs at a time; they share the memory and the cores.")
+    ] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Do the missing runs of the comparison in RUN/.")
     ] = False,
@@ -76,23 +84,21 @@ def compare(
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
 
-    You can stop it at any moment; --resume does the missing runs, alone or with the options of the first
-    call. Exit code 1: a tree is wrong, or runs contradict each other.
+    You can stop it at any moment; --resume does the missing runs. Exit code 1: a tree is wrong, or runs
+    contradict each other.
     """
     from jtsolve.compare.folder import Folder
     from jtsolve.compare.plan import planned
-    from jtsolve.compare.running.live import execute
+    from jtsolve.compare.running import local
 
     folder = Folder(output)
-    chosen = _executor(executor, jobs)
-    request = _request(instances or [], grid, constrain)
     if resume:
         plan = folder.plan()
-        changed = [word for word, value in request.items() if plan.request.get(word) != value]
-        if changed:
+        given = [flag for group in (grid, limits, constrain) for flag in flags_given(group)]
+        if instances or given:
             raise ChoiceError(
-                f"--resume continues the plan in the folder, which was made with other options; leave out: "
-                f"{', '.join(changed)}"
+                "--resume does the runs that the folder plans; leave out: "
+                f"{', '.join(given if not instances else ['INSTANCES', *given])}"
             )
     else:
         if folder.exists():
@@ -102,7 +108,7 @@ def compare(
             )
         if not instances or grid.backends is None:
             raise ChoiceError("give instances and --backends, or --resume")
-        plan = planned(folder, instances, _grid(grid), constrain.restrictions(), request=request, jobs=jobs)
+        plan = planned(folder, instances, grid.expanded(limits), constrain.restrictions(), jobs=jobs)
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)
@@ -112,7 +118,7 @@ def compare(
         return
     tell = (lambda _: None) if quiet else print_note
     try:
-        execute(folder, plan, chosen, jobs, tell, warm=not no_warm_up)
+        local.perform_missing(folder, plan, jobs, tell, warm=not no_warm_up)
     except KeyboardInterrupt:
         left = sum(spec.id not in folder.rows() for spec in plan.specs)
         sys.stderr.write(
@@ -146,8 +152,6 @@ def report(
 def run(
     context: typer.Context,
     spec: Annotated[Path, file_argument("SPEC", "The run specification (JSON).")],
-    row: Annotated[Path | None, typer.Argument(hidden=True)] = None,
-    trace: Annotated[Path | None, typer.Argument(hidden=True)] = None,
     output: Annotated[Path | None, file_option("Write the row here; default: print it.")] = None,
     inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
 ) -> None:
@@ -161,12 +165,9 @@ def run(
     if inside:
         from jtsolve.compare.running.supervise import run_inside
 
-        assert row is not None, "the supervisor gives both"
-        assert trace is not None, "the supervisor gives both"
-        run_inside(read_spec(spec), row, trace, context.obj)
+        assert output is not None, "the supervisor gives it"
+        run_inside(read_spec(spec), output, context.obj)
         return
-    if row is not None:
-        raise ChoiceError(f"'{row}': 'jtsolve run' runs one specification; its row is written to --output")
     claim_outputs(output, kind=RESULT)
 
     from jtsolve.compare.running.supervise import supervise
@@ -174,46 +175,6 @@ def run(
     answer = supervise(read_spec(spec))
     assert answer is not None, "nothing cancels it here"
     put(to_json(answer), output)
-
-
-def _executor(name: str, jobs: int) -> "Place":
-    """Returns where to run."""
-    if name == EXECUTOR.default:
-        from jtsolve.compare.running.local import LocalExecutor
-
-        return LocalExecutor(jobs)
-    from jtsolve.cluster import Cluster
-    from jtsolve.compare.running.dask import DaskExecutor
-
-    return DaskExecutor(Cluster.named(name, jobs))
-
-
-def _request(instances: "Sequence[str]", *groups: Any) -> dict[str, Any]:
-    """Returns the instances and options that determine the plan, by flag."""
-    request: dict[str, Any] = {"INSTANCES": list(instances)} if instances else {}
-    for group in groups:
-        for entry in fields(group):
-            value = getattr(group, entry.name)
-            if value != entry.default:
-                flag = f"--{entry.name.replace('_', '-')}"
-                request[flag] = str(value) if isinstance(value, Path) else value
-    return request
-
-
-def _grid(options: GridOptions) -> "Grid":
-    """Returns the grid of the options."""
-    import msgspec
-
-    from jtsolve.compare.grid import Grid, parse_treewidths, split_backends
-
-    known: dict[str, Any] = {name: value for name, value in asdict(options).items() if value is not None}
-    known["backends"] = split_backends(known["backends"])
-    if "treewidths" in known:
-        known["treewidths"] = parse_treewidths(known["treewidths"])
-    try:
-        return msgspec.convert(known, Grid)
-    except msgspec.ValidationError as error:
-        raise ChoiceError(f"{str(error).replace('`', chr(39))}; see 'jtsolve compare --help'") from None
 
 
 def report_comparison(folder: "Folder", place: Path, *, quiet: bool = False) -> bool:
@@ -225,12 +186,12 @@ def report_comparison(folder: "Folder", place: Path, *, quiet: bool = False) -> 
         quiet: whether only faults are printed.
     """
     from jtsolve.compare.reporting import exports
-    from jtsolve.compare.reporting.report import ComparisonReport
+    from jtsolve.compare.reporting.report import judged, write_report
     from jtsolve.listing import table
 
-    report = ComparisonReport.of(folder)
-    paths = report.write(place)
-    comparison = report.comparison
+    plan = folder.plan()
+    comparison = judged(folder, plan)
+    paths = write_report(comparison, plan, place)
     if not quiet:
         tables = (exports.backends_table(comparison), exports.problems_table(comparison))
         emit("\n\n".join(table(*one) for one in tables))

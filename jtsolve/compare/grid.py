@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.running.run import AUTO, file_digest
-from jtsolve.compare.spec import InstanceFile, Positive, Seconds, Spec
+from jtsolve.compare.spec import InstanceFile, Spec
 from jtsolve.core.formats import INSTANCE, stem_of
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import Count, Name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 NO_TREEWIDTH = "none"
 _MOST_NUMBERS = 10**6
 """Maximum size of a range; each number is a run for every instance and backend."""
 
 
-class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class Grid:
     """A comparison before expansion, without its instances.
 
     Args:
         backends: names with options, as in "lns:exact=dp,region=12"; "auto" is allowed.
-        treewidths: numbers, or "none" for the instances' own constraints only.
-        seeds: a text such as "0-4,7".
+        treewidths: bounds; None for the instances' own constraints only.
+        seeds: of the runs.
         time_limit: seconds per run.
         memory_limit: GB per run.
-        threads: per run.
+        threads: per run; None for one.
         grace: seconds past the time limit before a run is killed.
     """
 
-    backends: Annotated[list[Name], msgspec.Meta(min_length=1)]
-    treewidths: Annotated[list[Count | str], msgspec.Meta(min_length=1)] = msgspec.field(
-        default_factory=lambda: [NO_TREEWIDTH]
-    )
-    seeds: str = "0"
-    time_limit: Positive | None = None
-    memory_limit: Positive | None = None
-    threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    grace: Seconds = 10.0
+    backends: Sequence[str]
+    treewidths: Sequence[int | None] = (None,)
+    seeds: Sequence[int] = (0,)
+    time_limit: float | None = None
+    memory_limit: float | None = None
+    threads: int | None = None
+    grace: float = 10.0
 
 
 def split_backends(text: str) -> list[str]:
@@ -62,15 +61,15 @@ def split_backends(text: str) -> list[str]:
     return backends
 
 
-def parse_treewidths(text: str) -> list[int | str]:
+def parse_treewidths(text: str) -> list[int | None]:
     """Parses a list of treewidths.
 
     >>> parse_treewidths("2,3-5,none")
-    [2, 3, 4, 5, 'none']
+    [2, 3, 4, 5, None]
     """
-    parts: list[int | str] = []
+    parts: list[int | None] = []
     for part in text.split(","):
-        parts.extend([NO_TREEWIDTH] if part.strip() == NO_TREEWIDTH else parse_numbers(part, "treewidth"))
+        parts.extend([None] if part.strip() == NO_TREEWIDTH else parse_numbers(part, "treewidth"))
     return parts
 
 
@@ -151,48 +150,28 @@ def labels(paths: Sequence[Path]) -> list[str]:
     return found
 
 
-def expand(
-    grid: Grid, instances: Sequence[Path], *, memory: Callable[[], float], threads: Callable[[], int]
-) -> list[Spec]:
+def expand(grid: Grid, instances: Sequence[Path]) -> list[Spec]:
     """Returns the runs of a grid, ordered by instance, treewidth, backend and seed.
 
-    Args:
-        grid: the request.
-        instances: the files.
-        memory: called for the GB per run if the grid sets none.
-        threads: called for the threads per run if the grid sets none.
-
     Raises:
-        ChoiceError: a backend, option, treewidth or seed is invalid, or a run occurs twice.
+        ChoiceError: a backend, option or limit is invalid, or a run occurs twice.
         InputError: an instance cannot be read.
     """
-    seeds = parse_numbers(grid.seeds, "seed")
-    for treewidth in grid.treewidths:
-        if isinstance(treewidth, str) and treewidth != NO_TREEWIDTH:
-            raise ChoiceError(f"'{treewidth}' is not a treewidth; give a number or '{NO_TREEWIDTH}'")
     for backend in grid.backends:
         if backend != AUTO:
             REGISTRY.parse(backend)
-    memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
-    workers = threads() if grid.threads is None else grid.threads
+    limits = (grid.time_limit, grid.memory_limit, grid.threads or 1, grid.grace)
     specs = [
-        Spec(
-            "jtsolve-run",
-            1,
-            instance,
-            backend,
-            seed,
-            None if isinstance(treewidth, str) else treewidth,
-            grid.time_limit,
-            memory_limit,
-            workers,
-            grid.grace,
-        )
+        Spec("jtsolve-run", 1, instance, backend, seed, treewidth, *limits)
         for instance in _instance_files(instances)
         for treewidth in grid.treewidths
         for backend in grid.backends
-        for seed in seeds
+        for seed in grid.seeds
     ]
+    try:  # constructors do not check types and bounds
+        msgspec.convert(msgspec.to_builtins(specs[0]), Spec)
+    except msgspec.ValidationError as error:
+        raise ChoiceError(f"{str(error).replace('`', chr(39))}; see 'jtsolve compare --help'") from None
     seen: set[str] = set()
     for spec in specs:
         if spec.id in seen:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jtsolve.compare.folder import ComparisonPlan
 from jtsolve.compare.grid import expand, find_files, labels
@@ -22,13 +23,7 @@ if TYPE_CHECKING:
 
 
 def planned(
-    folder: Folder,
-    places: Sequence[str],
-    grid: Grid,
-    restrictions: Restrictions,
-    *,
-    request: dict[str, Any],
-    jobs: int,
+    folder: Folder, places: Sequence[str], grid: Grid, restrictions: Restrictions, *, jobs: int
 ) -> ComparisonPlan:
     """Returns the plan of a grid; writes its instances under the constraints.
 
@@ -37,19 +32,17 @@ def planned(
         places: instances, or folders of them.
         grid: backends, treewidths, seeds and limits; runs share memory and cores equally by default.
         restrictions: further constraints.
-        request: the options of the command, for the plan.
         jobs: the number of runs at a time.
     """
-    specs = expand(
-        grid,
-        _instances(folder, restrictions, find_files(places)),
-        memory=lambda: max(0.1, round(0.8 * machine.free_memory() / jobs / 1e9, 1)),
-        threads=lambda: max(1, machine.cores() // jobs),
-    )
+    if grid.memory_limit is None:
+        grid = replace(grid, memory_limit=max(0.1, round(0.8 * machine.free_memory() / jobs / 1e9, 1)))
+    if grid.threads is None:
+        grid = replace(grid, threads=max(1, machine.cores() // jobs))
+    specs = expand(grid, _instances(folder, restrictions, find_files(places)))
     place = machine.describe_machine(machine.cores())
     command = place.pop("command")
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return ComparisonPlan("jtsolve-comparison", 1, command, created, place, specs, request)
+    return ComparisonPlan("jtsolve-comparison", 1, command, created, place, specs)
 
 
 def _instances(folder: Folder, restrictions: Restrictions, files: Sequence[Path]) -> list[Path]:

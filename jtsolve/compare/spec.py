@@ -128,7 +128,6 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         n: number of variables, if the instance could be read.
         exact: whether the backend proves optimality when it finishes.
         prepared: seconds until the backend started.
-        trace: unverified incumbents and bounds of a run without a result: [seconds, score, bound].
         seconds: wall clock from the start of the process to its end.
         peak_memory: bytes, children included.
         started: date and time, UTC.
@@ -144,7 +143,6 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n: int | None = None
     exact: bool | None = None
     prepared: float | None = None
-    trace: list[tuple[float, float | None, float | None]] = []
     seconds: float = 0.0
     peak_memory: int | None = None
     started: str = ""

@@ -1,19 +1,16 @@
-"""The charts of a report, by matplotlib: solved within t, anytime curves, time against n."""
+"""The charts of a report, by matplotlib: proofs within t, and anytime curves."""
 
 from __future__ import annotations
 
 import io
 from itertools import groupby
 from operator import itemgetter
-from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from jtsolve.core.result import optimality_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.compare.reporting.tables import Comparison, ProblemSummary, Record
+    from jtsolve.compare.reporting.tables import Comparison, ProblemSummary
     from jtsolve.compare.spec import Row
 
 _EARLIEST = 1e-3
@@ -50,32 +47,14 @@ def width_name(treewidth: int | None) -> str:
     return "any treewidth" if treewidth is None else f"treewidth {treewidth}"
 
 
-def solved_within(comparison: Comparison) -> list[Chart]:
-    """Returns two charts: runs by the time of the proof, and by the time of the best known score.
-
-    Time counts from the start of the backend.
-    """
-    proofs: dict[str, list[float]] = {name: [] for name in comparison.backends}
-    reached: dict[str, list[float]] = {name: [] for name in comparison.backends}
+def proved_within(comparison: Comparison) -> list[Chart]:
+    """Returns a chart of the proofs by their time, which counts from the start of the backend, if any."""
+    times: dict[str, list[float]] = {name: [] for name in comparison.backends}
     for record in comparison.records:
         if record.is_proved:
-            proofs[record.backend].append(_solving(record))
-    for row in comparison.rows:
-        best = comparison.problems[row.spec.problem].score
-        if best is None or row.result is None or row.spec.id in comparison.faulty:
-            continue
-        hits = (
-            t - (row.prepared or 0.0)
-            for t, score, _ in row.result.trace
-            if score is not None and score >= best - optimality_tolerance(best)
-        )
-        reached[row.spec.backend] += [first for first in (next(hits, None),) if first is not None]
-    captions = (
-        "Proved within t: runs that ended with a proof, by the time they took",
-        "Best known within t: runs that had found the best known score by then",
-    )
-    pairs = zip(captions, (proofs, reached), strict=True)
-    return [_cactus(comparison, times, caption) for caption, times in pairs if any(times.values())]
+            times[record.backend].append(record.seconds if record.solving is None else record.solving)
+    caption = "Runs that ended with a proof, by the time they took"
+    return [_cactus(comparison, times, caption)] if any(times.values()) else []
 
 
 def _cactus(comparison: Comparison, times: dict[str, list[float]], caption: str) -> Chart:
@@ -138,46 +117,6 @@ def _changes(row: Row, best: float, *, is_bound: bool) -> list[tuple[float, floa
     ]
     steps = groupby(((value, t) for value, t in known if value is not None), itemgetter(0))
     return [(next(group)[1], value - best) for value, group in steps]
-
-
-def scaling(comparison: Comparison) -> list[Chart]:
-    """Returns time against n, one chart per treewidth; a hollow dot is a median over runs without a proof."""
-    charts = []
-    for treewidth in dict.fromkeys(key[1] for key in comparison.problems):
-        records = [
-            record
-            for record in comparison.records
-            if record.treewidth == treewidth
-            and record.n is not None
-            and record.score is not None
-            and not record.faulty
-        ]
-        if len({record.n for record in records}) > 1:  # a curve needs two sizes
-            charts.append(_scaling(comparison, treewidth, records))
-    return charts
-
-
-def _solving(record: Record) -> float:
-    """Returns the seconds of the backend, or of the process if the start of the backend is unknown."""
-    return record.seconds if record.solving is None else record.solving
-
-
-def _scaling(comparison: Comparison, treewidth: int | None, records: Sequence[Record]) -> Chart:
-    axes = _axes("variables", "seconds")
-    _scale(axes, "y", [_solving(record) for record in records])
-    for name in comparison.backends:
-        own = sorted((r.n, max(_solving(r), _EARLIEST), r.is_proved) for r in records if r.backend == name)
-        groups = {n: list(group) for n, group in groupby(own, itemgetter(0))}
-        points = {n: median(seconds for _, seconds, _ in group) for n, group in groups.items()}
-        if points:
-            style = _line(comparison, name)
-            axes.plot(list(points), list(points.values()), **style)
-            hollow = [n for n, group in groups.items() if not all(proved for *_, proved in group)]
-            for some, fill in ((hollow, "white"), (points.keys() - set(hollow), style["color"])):
-                x = sorted(some)
-                dots = {"linestyle": "none", "marker": "o", "markerfacecolor": fill, "label": "_"}
-                axes.plot(x, [points[n] for n in x], **style | dots)
-    return _chart(axes, f"Solving time against n, {width_name(treewidth)}")
 
 
 def _axes(x: str, y: str) -> Any:

@@ -21,7 +21,7 @@ from jtsolve.io.constraints import ConstraintsDocument, constraints_to_document
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from jtsolve.compare.spec import InstanceFile, Row
 
@@ -39,13 +39,8 @@ class Fault:
     runs: tuple[str, ...]
 
 
-def judge(rows: Sequence[Row], done: Callable[[int], None] | None = None) -> tuple[Fault, ...]:
-    """Returns all faults of a comparison.
-
-    Args:
-        rows: of finished runs.
-        done: called with the number of rows checked so far.
-    """
+def judge(rows: Sequence[Row]) -> tuple[Fault, ...]:
+    """Returns all faults of the rows of finished runs."""
     faults = [
         Fault("wrong answer", f"{_run(row)}: {row.message}", (row.spec.id,))
         for row in rows
@@ -55,12 +50,8 @@ def judge(rows: Sequence[Row], done: Callable[[int], None] | None = None) -> tup
     for row in rows:
         if row.result is not None:
             by_problem.setdefault((row.spec.instance, row.spec.treewidth), []).append(row)
-    count = 0
     for group in by_problem.values():
         faults.extend(_checked(group))
-        count += len(group)
-        if done is not None:
-            done(count)
     condemned = {run for fault in faults for run in fault.runs}
     return (*faults, *_contradictions([row for row in rows if row.spec.id not in condemned]))
 

@@ -55,8 +55,7 @@ def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
         "colours": charts.COLOURS,
         "rank_tests": tests,
         "untested": untested,
-        "cactus": charts.solved_within(comparison),
-        "scaling": charts.scaling(comparison),
+        "proved": charts.proved_within(comparison),
         "anytime": charts.anytime(comparison),
         "trees": list(_trees(comparison)),
     }

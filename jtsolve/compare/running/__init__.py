@@ -1,1 +1,1 @@
-"""Runs in child processes with hard limits, on this machine or on a Dask cluster."""
+"""Runs in child processes with hard limits."""

@@ -17,7 +17,7 @@ import msgspec
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row
 from jtsolve.core.machine import describe_machine, memory_bytes, peak_memory
-from jtsolve.core.run import Console, Limits, Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import InputError, InternalError, JtsolveError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import result_to_document
@@ -29,19 +29,17 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-def row_of(spec: Spec, started: float, console: Console | None = None) -> Row:
+def row_of(spec: Spec, started: float) -> Row:
     """Returns the row of a run, with its error if it failed.
 
     Args:
         spec: the run.
         started: `time.monotonic()` at the start of the process; limits count from there.
-        console: shows progress.
     """
     facts = _RunFacts()
     limits = Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads, spec.seed, started)
-    run = Run(limits, console)
     try:
-        row = _solved(spec, run, facts)
+        row = _solved(spec, Run(limits), facts)
     except (JtsolveError, MemoryError, ImportError) as error:
         row = new_row(spec, _status_of(error), str(error) or "the system has no memory left")
     except Exception:  # noqa: BLE001 - a bug in one run must not end the comparison

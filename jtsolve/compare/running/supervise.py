@@ -16,9 +16,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,26 +26,19 @@ from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_jso
 from jtsolve.core.files import write_atomically
 from jtsolve.core.machine import describe_machine
 from jtsolve.core.processes import ProcessTree, end_with_parent
-from jtsolve.core.run import Console
 from jtsolve.core.temporary import temporary_folder
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.core.result import Incumbent
-
 _POLL = 0.05
 """Seconds between two checks of a process, in which it may exceed its memory limit by some 0.2 GB."""
 _MOST_OUTPUT = 2000
 """Characters kept of a crashed process's output."""
-_MOST_STEPS = 10_000
-"""Incumbents kept of a killed run."""
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-m", "jtsolve", "run", "--inside")
-"""The command that performs one run in its own process; the names of the files follow."""
-
-Step = tuple[float, float | None, float | None]
+"""The command that performs one run in its own process; specification and row follow."""
 
 
 def supervise(
@@ -63,17 +55,18 @@ def supervise(
     """
     began = datetime.now(UTC).isoformat(timespec="seconds")
     with temporary_folder() as folder:
-        files = _Files(*(folder / name for name in ("spec.json", "row.json", "trace.jsonl", "log.txt")))
-        files.spec.write_bytes(to_json(spec))
-        command = [*program, str(files.spec), str(files.row), str(files.trace)]
-        with files.log.open("wb") as log:
-            tree = ProcessTree(command, stdout=log, stderr=subprocess.STDOUT)
-        child = _SupervisedRun(spec, tree, files)
+        path, answer, log = (folder / name for name in ("spec.json", "row.json", "log.txt"))
+        path.write_bytes(to_json(spec))
+        with log.open("wb") as stream:
+            tree = ProcessTree(
+                [*program, str(path), "--output", str(answer)], stdout=stream, stderr=subprocess.STDOUT
+            )
+        child = _SupervisedRun(spec, tree, answer, log)
         try:
             verdict = child.wait(cancelled or threading.Event())
         finally:
             tree.kill()
-        if cancelled is not None and cancelled.is_set() and not files.row.exists():
+        if cancelled is not None and cancelled.is_set() and not answer.exists():
             return None
         row = _row_of(child, verdict)
     peak = max(row.peak_memory or 0, child.peak) or None
@@ -83,33 +76,17 @@ def supervise(
     )
 
 
-def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
-    """Performs a run in this process, a child of `supervise`, and writes its trace and its row.
+def run_inside(spec: Spec, row: Path, started: float) -> None:
+    """Performs a run in this process, a child of `supervise`, and writes its row.
 
     Args:
         spec: the run.
         row: the JSON file to write, atomically.
-        trace: the file to which every improvement is appended: seconds, score and bound.
         started: `time.monotonic()` at the start of the run.
     """
     end_with_parent()
     os.dup2(2, 1)  # the log also receives the output of solvers
-    with trace.open("a", encoding="utf-8", buffering=1) as stream:
-
-        def write(step: Incumbent) -> None:
-            stream.write(msgspec.json.encode((step.seconds, step.score, step.bound)).decode() + "\n")
-
-        answer = row_of(spec, started, Console(improved=write))
-    write_atomically(row, to_json(answer))
-
-
-class _Files(NamedTuple):
-    """The files that both processes exchange."""
-
-    spec: Path
-    row: Path
-    trace: Path
-    log: Path
+    write_atomically(row, to_json(row_of(spec, started)))
 
 
 @dataclass(slots=True)
@@ -118,7 +95,8 @@ class _SupervisedRun:
 
     spec: Spec
     tree: ProcessTree
-    files: _Files
+    row: Path
+    log: Path
     peak: int = 0
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
@@ -139,21 +117,13 @@ class _SupervisedRun:
                 verdict = RunStatus.OUT_OF_TIME
         return verdict
 
-    def trace(self) -> list[Step]:
-        """Returns the steps in the complete lines of the trace."""
-        if not self.files.trace.exists():
-            return []
-        with self.files.trace.open("rb") as stream:
-            lines = islice((line for line in stream if line.endswith(b"\n")), _MOST_STEPS)
-            return [msgspec.json.decode(line, type=Step) for line in lines]
-
 
 def _row_of(child: _SupervisedRun, verdict: RunStatus | None) -> Row:
     """Returns the row of a run that has ended."""
     spec = child.spec
-    if child.files.row.exists():  # even if the limit was exceeded a moment later
+    if child.row.exists():  # even if the limit was exceeded a moment later
         try:
-            return read_row(child.files.row)
+            return read_row(child.row)
         except InputError as error:
             return new_row(spec, RunStatus.CRASHED, f"the process left no valid row: {error}")
     if verdict is RunStatus.OUT_OF_TIME:
@@ -164,12 +134,12 @@ def _row_of(child: _SupervisedRun, verdict: RunStatus | None) -> Row:
     else:
         verdict = RunStatus.CRASHED
         message = _crash(child)
-    return msgspec.structs.replace(new_row(spec, verdict, message), trace=child.trace())
+    return new_row(spec, verdict, message)
 
 
 def _crash(child: _SupervisedRun) -> str:
     """Returns how a process without a row ended, and the end of its output."""
     code = child.tree.process.returncode
     end = f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    said = child.files.log.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
+    said = child.log.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
     return f"the process {end}" + (f": {said}" if said else ", without output")

@@ -1,4 +1,4 @@
-"""An uncounted first run of every backend, which compiles the kernels and caches them on disk."""
+"""Uncounted first runs, which compile the kernels of every backend and cache them on disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from jtsolve.compare.running.local import Executor
     from jtsolve.compare.spec import Spec
 
 _VARIABLES = 9
@@ -27,12 +26,11 @@ _SECONDS = 20.0
 """Time limit: more than the compilation of any backend; an anytime search uses all of it."""
 
 
-def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
-    """Runs every backend of the specifications once on a small problem, and discards the rows.
+def rehearsals(specs: Sequence[Spec], place: Path) -> list[Spec]:
+    """Returns a run on a small problem for every backend of the specifications.
 
     Args:
         specs: the runs to come.
-        executor: performs them.
         place: a folder for the file of the small problem.
     """
     path = place / "warm-up.json.gz"
@@ -41,13 +39,12 @@ def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
     first: dict[str, Spec] = {}
     for spec in specs:
         first.setdefault(spec.backend, spec)
-    rehearsals = [
+    return [
         msgspec.structs.replace(
             spec, instance=instance, treewidth=None, time_limit=min(_SECONDS, spec.time_limit or _SECONDS)
         )
         for spec in first.values()
     ]
-    executor.execute(rehearsals, lambda _row: None)
 
 
 def _small_problem() -> Problem:
