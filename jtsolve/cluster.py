@@ -25,7 +25,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.options import THREADS
+from jtsolve.options import EXECUTOR, THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -394,7 +394,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
         except (OSError, RuntimeError, TimeoutError) as error:
             raise ClusterLostError(
                 f"Dask cannot start workers on this machine: {error}. Fix: request fewer of them with "
-                f"{THREADS}, or leave the executor out"
+                f"{THREADS}, or leave out {EXECUTOR}"
             ) from error
         stack.enter_context(cluster)
         client = stack.enter_context(dask.Client(cluster))
@@ -458,7 +458,7 @@ def default_client() -> Any:
         return _distributed().default_client()
     except ValueError:
         raise ChoiceError(
-            'a Dask DataFrame needs a client of Dask; make one, or give executor="dask"'
+            f"a Dask DataFrame needs a client of Dask; make one, or give {EXECUTOR('dask')}"
         ) from None
 
 

@@ -22,6 +22,7 @@ from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Result, Stop, optimality_tolerance
 from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
+from jtsolve.options import PROOF
 from jtsolve.solving import Choice, choose_backend, solve
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def k_best(
     if getattr(backend, "certificate", None) is not None:
         raise ChoiceError(
             "the option 'certificate' is for one tree, and each tree's would replace the last; for one of "
-            "all trees, use `jtsolve solve --certificate`, or jtsolve.proving.prove_ranking"
+            f"all trees, use {PROOF}, or jtsolve.proving.prove_ranking"
         )
     run = run or Run()
     backend = choose_ranker(problem, run).backend if backend is None else backend

@@ -209,6 +209,15 @@ CONSTRAINT = Option(
     python="constraints=…",
 )
 METHOD = Option("method")
+KIND = Option(
+    "kind",
+    str,
+    "gaussian, nonparanormal, or states.",
+    metavar="KIND",
+    choices=("gaussian", "nonparanormal", "states"),
+    estimator="jtsolve.select(kind=…)",
+)
+PROOF = Option("certificate", Path, "Write a proof of the bound (.json, .json.gz).", metavar="FILE")
 MOST = Option(
     "most",
     int,

@@ -17,6 +17,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.marks import with_star
 from jtsolve.core.result import Status, Stop, optimality_tolerance
 from jtsolve.errors import ChoiceError, InternalError, LimitError
+from jtsolve.options import PROOF
 from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ def with_own_certificate(backend: Backend, path: Path | None) -> tuple[Backend, 
         return _with_member_that_writes(backend, path), path
     if backend.certificate is not None:
         raise ChoiceError(
-            f"the option 'certificate' of backend '{backend.name}' and `jtsolve solve --certificate` name "
-            "two files; give one"
+            f"{PROOF} and the option 'certificate' of backend '{backend.name}' name two files; give one"
         )
     # A backend is a dataclass by contract, which its protocol cannot express.
     return replace(cast("Any", backend), certificate=str(path)), None

@@ -342,7 +342,7 @@ def test_models_that_are_no_junction_tree_of_states_are_refused() -> None:
         rows = data if isinstance(data, np.ndarray) else data.normal(size=(50, 2))
         with pytest.raises(jt.ChoiceError, match="one discrete junction tree"):
             jt.fit(rows, kind, treewidth=1, score=score).goodness(rows)
-    with pytest.raises(jt.ChoiceError, match="discretise real columns"):
+    with pytest.raises(jt.ChoiceError, match="cut real columns"):
         jt.learn(np.random.default_rng(0).normal(size=(50, 2)), score="gaussian-bic").goodness()
 
 

@@ -103,6 +103,50 @@ def test_a_near_miss_in_the_shell_is_answered_with_the_right_word(
     assert answer in capsys.readouterr().err
 
 
+NAMELESS: dict[str, Callable[[], Any]] = {
+    "data": lambda: jt.learn("", 1),
+    "instance": lambda: jt.solve(""),
+    "model": lambda: jt.Model.read(""),
+    "rows": lambda: model().predict("", "tea"),
+    "written": lambda: model().write(""),
+    "drawn": lambda: model().show(""),
+    "certificate": lambda: jt.learn(SURVEY, 1, certificate=""),
+    "constraints": lambda: jt.learn(SURVEY, 1, constraints=""),
+    "graph": lambda: jt.learn(SURVEY, 1, constraints={"within_graph": ""}),
+    "schema": lambda: jt.learn(SURVEY, 1, schema=""),
+    "columns": lambda: jt.learn(SURVEY, 1, columns=[]),
+    "column": lambda: jt.learn(SURVEY, 1, drop=""),
+    "state": lambda: jt.learn(SURVEY, 1, schema={"tea": ["0", "1", ""]}),
+    "new variable": lambda: jt.learn(SURVEY, 1, crosstab=""),
+    "method": lambda: jt.select(SURVEY, ""),
+    "kind": lambda: jt.select(SURVEY, kind=""),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("case", NAMELESS)
+def test_an_empty_name_is_refused_and_not_the_current_folder(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SURVEY.to_parquet(tmp_path / "survey.parquet")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(jt.JtsolveError, match=r"''|none is left|not blank"):
+        NAMELESS[case]()
+    assert jt.learn(".", 1).named.names == tuple(SURVEY)
+
+
+@pytest.mark.parametrize(
+    "words", [["solve", ""], ["solve", ".", "--output="], ["solve", ".", "--drop", ""], [""]]
+)
+def test_an_empty_argument_is_refused_where_it_stands(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SURVEY.to_parquet(tmp_path / "survey.parquet")
+    monkeypatch.chdir(tmp_path)
+    assert run(words, time.monotonic()) == 2
+    before = ["jtsolve", *words][-2] if words[-1] == "" else words[-1].removesuffix("=")
+    assert capsys.readouterr().err.startswith(f"jtsolve: argument after '{before}': it is empty. Fix: ")
+
+
 def test_average_of_a_few_columns_needs_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "survey.csv"
     WEIGHTED.assign(weight=range(60)).to_csv(path, index=False)

@@ -15,7 +15,7 @@ import os
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +70,10 @@ TYPES: dict[str, SearchStrategy[Any]] = {
     "halves": st.sampled_from([-0.5, 0.0, -0.0, 0.5, 1.0, 1.5]),
     "single precision": SINGLE,
     "decimals": st.decimals(-100, 100, places=2),
+    "decimals of many digits": st.decimals(-2, 2, places=20),
+    "unsigned numbers": st.integers(2**63, 2**64 - 1),
+    "large numbers": st.integers(2**64, 2**70),
+    "numbers and infinities": st.sampled_from([inf, -inf, 0.5, 1.0, 1e300]),
     "booleans": st.booleans(),
     "codes": st.sampled_from(CODES),
     "words": st.sampled_from(WORDS),
@@ -173,6 +177,8 @@ def containers(data: DataObject, kind: str, label: str = "container") -> str:
     choices = OBJECTS if kind == "mixtures" else CONTAINERS
     if kind == "durations":  # polars writes none into text
         choices = choices[:-1]
+    if kind == "large numbers":  # Arrow has none of 128 bits
+        choices = tuple(one for one in choices if one not in ("arrow", "parquet"))
     return data.draw(st.sampled_from(choices), label=label)
 
 

@@ -117,6 +117,19 @@ def test_a_shell_ends_in_words_of_the_shell(tmp_path: Path, capsys: pytest.Captu
         jt.learn(path, 1)
 
 
+def test_advice_is_spelled_for_the_door_where_it_is_read() -> None:
+    words = {"a": ["x", "y"] * 5, "b": ["u", "v"] * 5}
+    with pytest.raises(InputError) as caught:
+        jt.select(words)
+    states = 'read states: score="bdeu", or for the selection of a graph kind="states"'
+    assert str(caught.value).endswith(f'leave it out with drop="a", or {states}.')
+    with at(Door.SHELL):
+        caught.value.door = None
+        assert "--score bdeu, or for the selection of a graph --kind states" in str(caught.value)
+    with pytest.raises(ChoiceError, match=re.escape('name the variable: crosstab="NAME=A,B"')):
+        jt.learn(words, crosstab=True)
+
+
 def command_options(name: str) -> dict[str, Any]:
     found: Any = typer.main.get_command(app())
     return {option: one for one in found.commands[name].params for option in one.opts}

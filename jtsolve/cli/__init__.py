@@ -13,6 +13,7 @@ from errno import ENAMETOOLONG
 from functools import cache
 from importlib import import_module
 from io import StringIO, TextIOWrapper
+from itertools import pairwise
 from pathlib import Path
 from traceback import format_exc
 from typing import Annotated, Any
@@ -126,6 +127,10 @@ def _called(arguments: list[str], started: float) -> int:
     """Calls the command; usage errors quote arguments, and so are escaped and shortened like all messages."""
     if arguments and arguments[0] in _ELSEWHERE:
         raise ChoiceError(f"there is no command '{arguments[0]}'; {_ELSEWHERE[arguments[0]]}")
+    words = [part for word in arguments for part in (word.split("=", 1) if word[:2] == "--" else [word])]
+    for before, word in pairwise(["jtsolve", *words]):  # typer would take an empty one for the current folder
+        if not word:
+            raise InputError(f"argument after '{before}'", "", "it is empty", "give a name or a value")
     for word in arguments:  # a Path would lose the slash
         if word.endswith("/") and suffix_of(word) in SUFFIXES and not Path(word).is_dir():
             raise InputError(word, "", "there is no such directory", "leave out the slash to name a file")

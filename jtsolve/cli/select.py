@@ -12,11 +12,13 @@ from jtsolve.cli.options import (
     LimitOptions,
     Quiet,
     Seed,
+    declared,
     expand_option_groups,
     file_option,
 )
 from jtsolve.cli.output import emit_facts, emit_json
 from jtsolve.core.outputs import claim_outputs
+from jtsolve.options import KIND
 
 
 @expand_option_groups
@@ -32,9 +34,7 @@ def select(
             help="glasso, neighbourhood or pc, as in pc:depth=1; default: pc of states, else glasso.",
         ),
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="gaussian, nonparanormal, or states.")
-    ] = None,
+    kind: Annotated[str | None, declared(KIND)] = None,
     screen: Annotated[
         str | None, typer.Option(metavar="TEXT", help="complete, correlation:R, or pc as in pc:1,level=0.1.")
     ] = None,

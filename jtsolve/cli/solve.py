@@ -12,14 +12,14 @@ from jtsolve.cli.options import (
     Json,
     Quiet,
     ResultFile,
+    declared,
     expand_option_groups,
-    file_option,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, deliver, show_findings
 from jtsolve.cli.problems import ProblemOptions
 from jtsolve.core.formats import CERTIFICATE, RESULT
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import BACKEND
+from jtsolve.options import BACKEND, PROOF
 from jtsolve.scoring.score import MIXED_SCORE
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def solve(
         ),
     ] = None,
     output: ResultFile = None,
-    certificate: Annotated[Path | None, file_option("Write a proof of the bound (.json, .json.gz).")] = None,
+    certificate: Annotated[Path | None, declared(PROOF)] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -63,6 +63,7 @@ class FileKind:
         Raises:
             ChoiceError: there is no such format; or the suffix is that of another, or of none.
         """
+        require_name(path)
         if to is not None:
             self.require(to)
         suffix = suffix_of(path, PACKED[:1])
@@ -266,12 +267,23 @@ def require_same_format(path: str | Path, source: str | Path) -> None:
         raise ChoiceError(f"{path}: the file is a .{own}, and copied as it is; give such a name")
 
 
+def require_name(path: str | Path) -> None:
+    """Refuses an empty path, which the system takes for the current folder.
+
+    Raises:
+        InputError: it is empty.
+    """
+    if not str(path):
+        raise InputError("''", "", "it names no file", "give a name; the current folder is '.'")
+
+
 def require_readable(path: str | Path) -> None:
     """Refuses addresses of pages and files of other programs, by their names.
 
     Raises:
-        InputError: it is one; with the way to convert it.
+        InputError: it is one, with the way to convert it; or it is empty.
     """
+    require_name(path)
     if (match := _ADDRESS.match(str(path))) and not Path(path).exists():
         address = f"{match[1]}://{str(path)[match.end() :]}"  # a Path loses a slash
         raise InputError(address, "", "it is an address, not a file", "download it first, and give the file")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from jtsolve.core.formats import require_name
 from jtsolve.core.machine import memory_of_call
 from jtsolve.errors import InputError
 
@@ -109,6 +110,7 @@ def _identity(path: str | Path) -> _Identity | None:
 
 def _require_writable(output: str | Path) -> None:
     """Raises InputError, with the reason, if a file cannot be written."""
+    require_name(output)
     source, path = str(output), Path(output)
     try:
         folder = path.resolve().parent

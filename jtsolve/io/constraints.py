@@ -141,7 +141,7 @@ def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> d
     return {key: value_of(key) for key in _ORDER if key in used}
 
 
-def read_constraints(path: Path) -> ConstraintsDocument:
+def read_constraints(path: str | Path) -> ConstraintsDocument:
     """Returns the constraints in a .toml file, or in a JSON file of any other name.
 
     Raises:
@@ -150,7 +150,7 @@ def read_constraints(path: Path) -> ConstraintsDocument:
     data, source = read_file(path), str(path)
     require_utf8(data, source)
     try:
-        if path.suffix == ".toml":
+        if source.endswith(".toml"):
             values = tomllib.loads(data.decode(), parse_float=_finite)
         else:
             values = msgspec.json.decode(data)

@@ -42,10 +42,10 @@ from jtsolve.models.messages import separator_sums
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.removals import chi_squared_tail
 from jtsolve.models.rows import read_counts
-from jtsolve.options import TREEWIDTH
+from jtsolve.options import EXECUTOR, TREEWIDTH
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.frames import FrameStyle
-from jtsolve.tables.options import Habits
+from jtsolve.tables.options import DISCRETISE, Habits
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ class Goodness:
     def __post_init__(self) -> None:
         if not isinstance(self.table, DataTable):
             raise ChoiceError(
-                "goodness of fit needs a discrete table in one place; discretise real columns, and leave out "
-                "the executor"
+                "goodness of fit needs a discrete table in one place; "
+                f"cut real columns with {DISCRETISE}, and leave out {EXECUTOR}"
             )
 
     @cached_property

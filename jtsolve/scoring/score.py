@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard
 
 from jtsolve.errors import ChoiceError
+from jtsolve.options import EXECUTOR
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,5 +229,5 @@ def require_counts(score: ScoreFunction) -> None:
     if not is_discrete(score):
         raise ChoiceError(
             f"partitions are counted, and '{score.name}' scores real numbers; use a discrete score, or "
-            "leave the executor out"
+            f"leave out {EXECUTOR}"
         )

@@ -110,14 +110,15 @@ class SelectionPlan:
         Raises:
             ChoiceError: a choice does not exist, or both a superset and a screen are given.
         """
-        method = METHODS.chosen(method or ("pc" if kind == "states" else "glasso"), "decide")
+        usual = "pc" if kind == "states" else "glasso"
+        method = METHODS.chosen(usual if method is None else method, "decide")
         if superset is not None:
             if screen is not None:
                 raise ChoiceError("a superset and a screen are given; give one of the two")
             screen = GivenGraph(superset, source)
         return cls(
             method,
-            kind or "gaussian",
+            "gaussian" if kind is None else kind,
             None if screen is None else SCREENS.chosen(screen, "superset"),
             None if over is None else FRAMEWORKS.chosen(over, "steps"),
         )

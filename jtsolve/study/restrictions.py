@@ -103,8 +103,9 @@ class Restrictions:
             graph, _, source = graph_in(self.values[key], screened=key == _WITHIN)
             return graph.aligned(names, source)
 
+        within, around = graph_of(_WITHIN), graph_of(_AROUND)
         with with_names(names, _SOURCE, "$"):
-            return own.joined(constraints_within(graph_of(_WITHIN), graph_of(_AROUND)))
+            return own.joined(constraints_within(within, around))
 
     def on(self, problem: Problem) -> Problem:
         """Returns the problem under its own constraints and these; raises as `of`."""
@@ -122,7 +123,7 @@ def _entry(text: str) -> Mapping[str, Any]:
     if not equals:
         from jtsolve.io.constraints import read_constraints
 
-        document = read_constraints(Path(text))
+        document = read_constraints(text)
         default = ConstraintsDocument()
         return {
             name: getattr(document, name)

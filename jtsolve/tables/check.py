@@ -23,8 +23,8 @@ import numpy as np
 
 from jtsolve.core.run import Run
 from jtsolve.errors import InputError
-from jtsolve.options import TREEWIDTH, worded
-from jtsolve.tables.coding import FEW, is_quantity
+from jtsolve.options import KIND, TREEWIDTH, worded
+from jtsolve.tables.coding import FEW, READ_STATES, is_quantity
 from jtsolve.tables.covariance import is_covariance
 from jtsolve.tables.options import (
     COVARIANCE,
@@ -117,7 +117,7 @@ class _Advice:
     def on_two_values(self, names: Sequence[str]) -> str:
         """Returns the advice on columns of two values among real numbers."""
         others = f", and cut the other columns with {DISCRETISE('quantile:4')}" * (len(names) < self.columns)
-        return f"read states, with a discrete score such as bdeu or the kind states{others}"
+        return f"{READ_STATES}{others}"
 
 
 def _leave_out(names: Sequence[str], _advice: _Advice) -> str:
@@ -147,7 +147,7 @@ _TEXTS: dict[str, tuple[str, Callable[[Sequence[str], _Advice], str]]] = {
     ),
     "skewed": (
         "skewed columns, read as normally distributed",
-        lambda *_: "take logarithms first; graph selection can use ranks alone, with the kind nonparanormal",
+        lambda *_: f"take logarithms first; a selected graph can use ranks alone: {KIND('nonparanormal')}",
     ),
     "mixed": ("words among numbers", lambda names, advice: advice.on_words(names)),
     "sentinel": ("values that may mean a missing one", lambda names, advice: advice.on_words(names)),

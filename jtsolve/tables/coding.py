@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.options import SCORE
+from jtsolve.options import KIND, SCORE
 from jtsolve.tables.options import (
     DISCRETISE,
     DROP,
@@ -52,6 +52,7 @@ _SPIKE = 0.25
 normal scores would be equal, and variances would differ between cells by chance."""
 _SPIKED = Discretisation("quantile", 16)
 """Cuts of such columns: with fewer ranges, models of credit and census data lost a nat per row."""
+READ_STATES = f"read states: {SCORE('bdeu')}, or for the selection of a graph {KIND('states')}"
 _OF_NUMBERS = ("em", "drop-rows", "drop-columns")
 """Treatments of gaps in real numbers."""
 
@@ -152,11 +153,10 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
     }
     if refused := [option for option, value in given.items() if value]:
         raise ChoiceError(
-            f"real numbers do not support {' and '.join(refused)}; do without, or read states: a discrete "
-            "score such as bdeu, or the kind states"
+            f"real numbers do not support {' and '.join(refused)}; do without, or {READ_STATES}"
         )
     selection = selected(raw, coding, source, treatments=_OF_NUMBERS)
-    return _numbers(selection, source, "read states: a discrete score such as bdeu, or the kind states")
+    return _numbers(selection, source, READ_STATES)
 
 
 def _numbers(selection: Subtable, source: str, otherwise: str) -> ContinuousTable:

@@ -49,7 +49,7 @@ def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mappin
     if isinstance(is_table, str):
         return data, given
     if is_table and not is_pandas(data):
-        raise ChoiceError('crosstab=True is for frames of pandas; name the variable: crosstab="NAME=A,B"')
+        raise ChoiceError(f"crosstab=True is for frames of pandas; name the variable: {CROSSTAB('NAME=A,B')}")
     rest = {name: value for name, value in given.items() if name != "crosstab"}
     if is_table is None:
         is_table = given.get("weights") is None and is_crosstab(data)
@@ -125,7 +125,8 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
         raise InputError(source, "crosstab", reason, remedy)
     names = [*(column.name for column in held), name, FREQ]
     if not name or len(set(names)) < len(names):
-        raise InputError(source, "crosstab", f"{name_list(names)} are not distinct", "give another name")
+        reason = f"{name_list(names)} are not distinct names"
+        raise InputError(source, "crosstab", reason, f"name the variable: {CROSSTAB('NAME')}")
     by_name = {column.name: column for column in raw.columns}
     counts = [by_name[one] for one in counted]
     remedy = f"correct it, or name the columns of counts: {CROSSTAB('NAME=FIRST,SECOND')}"

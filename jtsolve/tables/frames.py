@@ -41,6 +41,8 @@ Frame: TypeAlias = Any
 FRAME = "the data frame"
 """The name of a frame in messages."""
 
+_LONGEST_DECIMAL = 40
+"""Characters of a text 0.… with 38 digits behind the point."""
 _MOST_VALUES = 1 << 16
 """Maximum number of original values that a style keeps for a column: far more than a column has states."""
 
@@ -464,7 +466,9 @@ def _suits_polars(value: Any) -> bool:
     """Returns whether a value is of a type that polars has."""
     if isinstance(value, np.generic):
         return value.dtype.kind in "biuf"
-    return type(value) in (bool, int, float, str, Decimal, date, datetime, time, timedelta)
+    if isinstance(value, Decimal):  # polars panics at infinity, and at more than 38 digits behind the point
+        return value.is_finite() and len(format(value, "f")) <= _LONGEST_DECIMAL
+    return type(value) in (bool, int, float, str, date, datetime, time, timedelta)
 
 
 def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:

@@ -216,6 +216,4 @@ def _readable(name: str, kind: pl.DataType) -> pl.Expr:
     """Returns a column with null for missing values."""
     import polars as pl
 
-    if kind.is_decimal():
-        return pl.col(name).cast(pl.Float64)
     return pl.col(name).fill_nan(None) if kind.is_float() else pl.col(name)

@@ -187,14 +187,14 @@ def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
         return FRAME, tuple(parts)
     if not is_path(data):
         raise ChoiceError(
-            "a data frame in memory has no partitions; give Parquet files or a Dask DataFrame, or leave the "
-            "executor out"
+            "a data frame in memory has no partitions; give Parquet files or a Dask DataFrame, or leave out "
+            f"{EXECUTOR}"
         )
     parts, schemas = [], []
     for file in files_of(data):
         if not file.name.endswith(".parquet"):
             raise ChoiceError(
-                f"{data}: partitions are of Parquet files; write it as Parquet, or leave the executor out"
+                f"{data}: partitions are of Parquet files; write it as Parquet, or leave out {EXECUTOR}"
             )
         with readable(str(file), "parquet"):
             lazy = scanned(file, "parquet")

@@ -315,7 +315,8 @@ def _declarations(document: Mapping[str, Any], source: str) -> tuple[Schema, str
                 continue
             entry = declared["states"]
         is_list = isinstance(entry, list | tuple) and entry
-        if is_list and all(isinstance(value, str) for value in entry) and len(set(entry)) == len(entry):
+        words = [value for value in entry if isinstance(value, str) and value.strip()] if is_list else []
+        if is_list and words == list(entry) and len(set(entry)) == len(entry):
             schema[name] = tuple(entry)
         elif is_list and all(_is_number(value) for value in entry):
             cuts = tuple(map(float, entry))
@@ -323,7 +324,7 @@ def _declarations(document: Mapping[str, Any], source: str) -> tuple[Schema, str
                 raise InputError(source, f"'{name}'", "the cuts do not increase", "order them")
             schema[name] = cuts
         else:
-            reason = "it is neither a list of distinct states (strings) nor of cuts (numbers)"
+            reason = "it is neither a list of distinct states (texts, not blank) nor of cuts (numbers)"
             remedy = 'write ["low", "high"] or [0.5, 1.5], or {"states": ["no", "yes"], "class": true}'
             raise InputError(source, f"'{name}'", reason, remedy)
     if len(classes) > 1:

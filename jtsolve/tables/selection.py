@@ -95,7 +95,8 @@ def kept_columns(raw: RawTable, coding: Coding, source: str) -> Subtable:
         reason = f"there is none called {name_list(unknown)}"
         raise InputError(source, "columns", reason, f"choose among {name_list(raw.names)}")
     out = {*coding.drop, coding.weights}
-    keep = [name for name in coding.columns or raw.names if name not in out]
+    chosen = raw.names if coding.columns is None else coding.columns
+    keep = [name for name in chosen if name not in out]
     if not keep or len(set(keep)) < len(keep):
         raise InputError(source, "columns", "none is left, or one is named twice", "name each column once")
     by_name = {column.name: column for column in raw.columns}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import LARGEST, marked_encoding, opened
+from jtsolve.core.formats import require_name
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import ENCODING, is_pattern
 
@@ -37,6 +38,7 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
         InputError: the folder or pattern has none.
     """
     place = Path(path)
+    require_name(path)
     if place.is_dir():
         found = list(place.glob("*.parquet"))
     elif place.exists() or not is_pattern(str(path)) or not place.name.endswith(".parquet"):

@@ -33,6 +33,7 @@ GAP_STATE = "?"
 _NUMERAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
 """A numeral that cannot be a code: no sign +, no leading zeros, no exponent."""
+_INFINITY = re.compile(r"[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
 _RANGE = re.compile(r"[\[(]\S+, \S+[\])]")
 _CLOCK = r"(\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?)"
 _TIME_OF_DAY = re.compile(_CLOCK, re.ASCII)
@@ -40,7 +41,6 @@ _INSTANT = re.compile(rf"(\d{{4}}-\d\d-\d\d)(?:[T ]{_CLOCK}(Z|[+-]\d\d(?::?\d\d)
 _TRUTH = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
 _EXPONENT_FROM = 1e16
 """Numbers from here on are written with an exponent."""
-_LARGEST = 1 << 63
 _MICROSECONDS = 6
 
 
@@ -70,7 +70,9 @@ def label_of(value: Any) -> str:
     """
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
-    if isinstance(value, Real | Decimal) and not isinstance(value, Integral):
+    if isinstance(value, Decimal):
+        return _decimal_label(value)
+    if isinstance(value, Real) and not isinstance(value, Integral):
         # The shortest text of a number in single precision: 0.1, not 0.10000000149011612.
         number = float(str(value)) if isinstance(value, np.float16 | np.float32) else float(value)
         whole = number.is_integer() and abs(number) < _EXPONENT_FROM
@@ -90,6 +92,19 @@ def text_label(text: str) -> str:
     """
     label = text.strip().replace("\r\n", "\n").replace("\r", "\n")
     return "0.0" if label == "-0.0" else label
+
+
+def _decimal_label(value: Decimal) -> str:
+    """Returns how the nearest float is written, or all digits of a number that differs from that.
+
+    >>> _decimal_label(Decimal("1.50")), _decimal_label(Decimal("0.10000000000000000001"))
+    ('1.5', '0.10000000000000000001')
+    """
+    label = label_of(float(value))
+    if Decimal(label) == value:
+        return label
+    digits = format(value, "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _duration_label(value: Any) -> str:
@@ -124,6 +139,11 @@ def number_in(text: str) -> int | float | None:
     if not isfinite(number):
         return None
     return int(text) if text.lstrip("+-").isdigit() else number
+
+
+def _real_in(text: str) -> int | float | None:
+    """Returns the number in a text, infinity included, or None."""
+    return float(text) if _INFINITY.fullmatch(text) else number_in(text)
 
 
 def _as_shown(number: Hashable) -> Hashable:
@@ -161,7 +181,7 @@ def _range_in(text: str) -> Hashable:
 
 _READERS: dict[ValueKind, Callable[[str], Hashable]] = {
     "text": _range_in,
-    "number": number_in,
+    "number": _real_in,
     "boolean": _TRUTH.get,
     "time": _instant_in,
 }
@@ -194,7 +214,7 @@ def are_of(kind: ValueKind, labels: Collection[str]) -> bool:
 
 
 def _is_plain(label: str) -> bool:
-    number = number_in(label)
+    number = _real_in(label)
     if number is None or (number == 0 and label.startswith("-")):
         return False
     return bool(_PLAIN.fullmatch(label)) or label == repr(number)
@@ -249,7 +269,7 @@ def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], ValueK
     gaps = [is_missing(value) for value in held]
     kinds = {value_kind(value) for value, gap in zip(held, gaps, strict=True) if not gap}
     kind: ValueKind | None = kinds.pop() if len(kinds) == 1 else "text" if kinds else None
-    read = str if kind in (None, "text") else _READERS[kind]
+    read = str if kind in (None, "text") else Decimal if kind == "number" else _READERS[kind]
     place: dict[Hashable, int] = {}
     labels: list[str] = []
     places = []
@@ -299,13 +319,13 @@ class ColumnStates:
         alike: dict[Hashable, list[int]] = defaultdict(list)
         for label, code in exact.items():
             alike[read(label)].append(code)
-        if read is number_in:
+        if read is _real_in:
             for key, codes in [*alike.items()]:
                 alike.setdefault(_as_shown(key), codes)
         places = []
         for label in labels:
             key = read(label)
-            # In a column of texts, the number 1067 may stand for 01067 or 1067; infinity has no key.
+            # In a column of texts, the number 1067 may stand for 01067 or 1067; a NaN has no key.
             if label in exact and (self.kind != "text" or given == "text" or key is None):
                 places.append(exact[label])
                 continue
@@ -347,14 +367,13 @@ class ColumnStates:
 
 def _numbers(labels: Sequence[str], numbers: Sequence[Any]) -> list[Any]:
     """Returns numbers of one type, or nothing if a label is not the usual spelling of its number."""
-    if any(abs(number) >= _LARGEST for number in numbers if isinstance(number, int)):
-        return []
     if all(str(number) == label for label, number in zip(labels, numbers, strict=True)) and all(
         isinstance(number, int) for number in numbers
     ):
         return list(numbers)
     fits = all(label in (repr(n), label_of(n)) for label, n in zip(labels, numbers, strict=True))
-    return list(map(float, numbers)) if fits else []
+    floats = list(map(float, numbers))
+    return floats if fits and len(set(floats)) == len(floats) else []
 
 
 def _times(labels: Sequence[str]) -> list[Any]:

@@ -15,6 +15,7 @@ from jtsolve.errors import InputError
 from jtsolve.models.columns import position
 from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.messages import propagate
+from jtsolve.options import SMOOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,5 +97,5 @@ def impossible(
     reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:
         reason = f"{listed} are possible singly, but impossible together: the model gives them probability 0"
-    remedy = "check it; with a prior (ess above 0), a fitted model has no impossible states"
+    remedy = f"check it; a model fitted with {SMOOTHING} above 0 has no impossible states"
     return InputError("evidence", "", reason, remedy)

@@ -19,6 +19,7 @@ from jtsolve.models.columns import columns_of
 from jtsolve.models.layout import table_layout
 from jtsolve.models.learning.cells import estimate_parameters
 from jtsolve.models.model import JunctionTreeModel, array_model
+from jtsolve.options import SMOOTHING
 from jtsolve.tables.partitions import PartitionedTable
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Counts:
         """
         require_ess(ess)
         if self.total + ess <= 0:
-            raise ChoiceError("no row has a positive weight; give a prior (ess above 0), or other weights")
+            raise ChoiceError(f"no row has a positive weight; give {SMOOTHING} above 0, or other weights")
         layout = table_layout(self.tree, tuple(column.arity for column in self.columns))
         sizes = np.diff(layout.offset)
         values = (self.cells + np.repeat(ess / sizes, sizes)) / (self.total + ess)

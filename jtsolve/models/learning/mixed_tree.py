@@ -13,6 +13,7 @@ from jtsolve.models.columns import RealColumn, variables_of
 from jtsolve.models.learning.cells import estimate_parameters
 from jtsolve.models.learning.fit import require_ess, require_match
 from jtsolve.models.mixed import MixedTreeModel
+from jtsolve.options import SMOOTHING, TREEWIDTH
 from jtsolve.scoring.score import is_mixed
 from jtsolve.scoring.scores.cg import ConditionalGaussian
 from jtsolve.tables.margins import Margin
@@ -141,7 +142,7 @@ def fit_mixed(
             "table",
             "",
             f"{error}: {table.real.total:g} rows are too few, or columns are linearly dependent",
-            "give more rows, a tree of smaller treewidth, or a prior (ess above 0)",
+            f"give more rows, a smaller {TREEWIDTH}, or {SMOOTHING} above 0",
         ) from None
 
 
