@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
@@ -216,17 +217,16 @@ def _series(name: str, column: Any, kinds: dict[str, ValueKind | None], observed
     """Returns a column; values of types that polars lacks become categories, and their kind is recorded."""
     import polars as pl
 
-    if isinstance(column, pl.Series) and column.dtype != pl.Object:
-        return column
-    if isinstance(column, np.ndarray) and column.ndim == 1 and (plain := _plain_array(column)) is not None:
-        return pl.Series(plain)
-    distinct, codes, declared = _distinct(name, column)
+    held = _held(name, column)
+    if isinstance(held, pl.Series):
+        return held
+    distinct, codes, declared = held
     labels, places, kinds[name] = distinct_labels(distinct)
     if not declared:
         observed.add(name)
-    rows = np.append(np.array(places, dtype=np.int64), -1)[codes]
+    rows = (np.array([*places, GAP]) % (len(labels) + 1))[codes]
     try:
-        return pl.Series([*labels, None], dtype=pl.Enum(labels)).gather(rows % (len(labels) + 1))
+        return pl.Series([*labels, None], dtype=pl.Enum(labels)).gather(rows)
     except UnicodeEncodeError:
         reason = "a text has half of a surrogate pair, which is no character"
         raise InputError(FRAME, f"column '{name}'", reason, "decode the text with its encoding") from None
@@ -241,12 +241,18 @@ def _plain_array(column: NDArray[Any]) -> NDArray[Any] | None:
     return column if held else None
 
 
-def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], bool]:
-    """Returns the distinct values of a column, the code of each row, and whether the values are declared.
+def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int64], bool]:
+    """Returns a column of a type that polars has, or distinct values, their codes, and whether declared.
 
     Equal values of different types count as distinct. Missing values have the code -1, or are among the
     values.
     """
+    import polars as pl
+
+    if isinstance(column, pl.Series) and column.dtype != pl.Object:
+        return column
+    if isinstance(column, np.ndarray) and column.ndim == 1 and (plain := _plain_array(column)) is not None:
+        return pl.Series(plain)
     if is_pandas(column) and column.dtype != object:
         if hasattr(column.dtype, "categories"):
             codes = column.cat.codes.to_numpy().astype(np.int64)
@@ -260,23 +266,29 @@ def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], boo
     is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
     values = column.tolist() if is_plain else list(column)
     types = set(map(type, values)) - {type(None)}
-    alone = types in _ALONE
-
-    def keys() -> Iterable[Any]:  # with types, since 1, 1.0 and True are equal
-        return values if alone else zip(map(type, values), values, strict=True)
-
+    with suppress(KeyError, TypeError, OverflowError, UnicodeError):  # or numbers too large, or surrogates
+        return pl.Series(values, dtype=getattr(pl, _OF_POLARS[*types,]))
+    alone = len(types) <= 1 or (len(types) == 2 and str in types and types <= _PLAIN)  # noqa: PLR2004
+    # With types, since 1, 1.0 and True are equal.
+    keys = values if alone else zip(map(type, values), values, strict=True)
+    place: dict[Any, int] = defaultdict(count().__next__)
     try:
-        place = {key: code for code, key in enumerate(dict.fromkeys(keys()))}
+        codes = np.fromiter(map(place.__getitem__, keys), np.int64, len(values))
     except TypeError:  # no hash
         _checked(name, values)
         without = [value for value in values if getattr(value, "__hash__", None) is None] or values
         raise not_a_state(FRAME, name, type(without[0]).__name__) from None
-    codes = np.fromiter(map(place.__getitem__, keys()), np.int64, len(values))
     return _checked(name, place if alone else (value for _, value in place)), codes, False
 
 
-_ALONE: tuple[set[type], ...] = ({str}, {int}, {bool})
-"""Types of columns whose values are distinguished without their types."""
+_OF_POLARS: dict[tuple[type, ...], str] = {
+    (str,): "String",
+    (int,): "Int64",
+    (float,): "Float64",
+    (bool,): "Boolean",
+}
+_PLAIN = {str, int, float, bool, Decimal, date}
+"""Types of which no value is equal to a text."""
 
 
 def _scalars(values: Any, dtype: Any) -> Iterable[Any]:
@@ -488,18 +500,17 @@ def _originals(name: str, column: Any, states: ColumnStates) -> dict[str, Any]:
     """
     import polars as pl
 
-    if isinstance(column, np.ndarray) and (plain := _plain_array(column)) is not None:
-        column = pl.Series(np.unique(plain))
-    of_polars = isinstance(column, pl.Series) and column.dtype != pl.Object
+    held: Any = _held(name, column)
+    of_polars = isinstance(held, pl.Series)
     if of_polars:
-        declared = isinstance(column.dtype, pl.Enum)
+        column, declared = held, isinstance(held.dtype, pl.Enum)
         distinct = (
-            column.dtype.categories.cast(column.dtype)
+            held.dtype.categories.cast(held.dtype)
             if declared
-            else column.drop_nulls().unique(maintain_order=True)
+            else held.drop_nulls().unique(maintain_order=True)
         )
     else:
-        distinct = _distinct(name, column)[0]
+        distinct = held[0]
     if len(distinct) > _MOST_VALUES:
         return {}
     kind = kind_of_type(column.dtype) if of_polars else distinct_labels(distinct)[2]

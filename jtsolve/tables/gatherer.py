@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 KEPT = 1 << 20
 """Maximum number of rows that are kept without merging equal ones."""
 _ASCII = 1 << 7
+_REPEATED = 4
+"""Texts that occur as often on average are coded faster as categories."""
 _UNKNOWN = -2
 """Code of a character that has not occurred."""
 
@@ -216,7 +218,15 @@ class Encoder:
         if different.is_empty():
             return np.full(len(values), GAP, dtype=np.int8)
         codes = list(map(self.code, labels_of(different)))
-        if isinstance(values.dtype, pl.Enum | pl.Categorical):
-            values, different = values.to_physical(), different.to_physical()
+        kind = signed_type(len(self.known))
+        if values.dtype == pl.String and _REPEATED * len(different) < len(values):
+            values, different = (one.cast(pl.Enum(different)) for one in (values, different))
+        if isinstance(values.dtype, pl.Enum | pl.Categorical):  # indexing is faster than hashing
+            places = different.to_physical().to_numpy()
+            code_at = np.full(int(places.max()) + 2, GAP, kind)
+            code_at[places] = codes
+            rows = values.to_physical().cast(pl.UInt32).fill_null(code_at.size - 1)
+            found: NDArray[Any] = code_at[rows.to_numpy()]
+            return found
         coded = values.replace_strict(different, codes, default=None, return_dtype=pl.Int32)
-        return coded.fill_null(GAP).to_numpy().astype(signed_type(len(self.known)))
+        return coded.fill_null(GAP).to_numpy().astype(kind)
