@@ -242,6 +242,56 @@ def test_counts_rows_and_crosstabs_say_the_same(weights: float) -> None:
     assert any("survey" in remark for remark in scaled.remarks) == (weights != 1)
 
 
+@pytest.mark.parametrize("weights", [1.0, 0.25])
+def test_the_column_that_counted_the_data_counts_every_later_table(
+    weights: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = long("admissions")
+    frame["Freq"] *= weights
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    found = jt.fit(frame, treewidth=1, weights="Freq")
+    found.write(tmp_path / "model.json")
+    logs = np.array(found.loglik(frame.drop(columns="Freq")))
+    wanted = numbers(found.goodness(frame, weights="Freq"))
+    for model in (found, jt.Model.read(tmp_path / "model.json")):
+        for table in (frame, pl.from_pandas(frame), dict(frame), tmp_path / "table.csv"):
+            assert numbers(model.goodness(table)) == wanted
+            assert np.array(model.loglik(table)) == pytest.approx(logs)
+        cells = frame.set_index(["Dept", "Sex", "Admit"]).Freq
+        for table in (cells, cells.unstack(), cells.unstack([0, 1])):  # noqa: PD010 - of a crosstab
+            assert numbers(model.goodness(table)) == pytest.approx(wanted)
+            assert sorted(model.loglik(table)) == pytest.approx(sorted(logs))
+            assert len(model.predict(table, "Admit")) == len(model.impute(table)) == len(frame)
+    files = [str(tmp_path / "model.json"), "--data", str(tmp_path / "table.csv"), "--json"]
+    assert run(["show", *files], 0.0) == 0
+    assert json.loads(capsys.readouterr().out)["g2"] == pytest.approx(wanted["g2"])
+    assert run(["loglik", files[0], files[2], "--json"], 0.0) == 0
+    totals = json.loads(capsys.readouterr().out)
+    assert totals["rows"] == pytest.approx(wanted["rows"])
+    assert totals["total"] == pytest.approx(logs @ frame.Freq)
+
+
+def test_a_column_of_counts_that_is_not_used_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    frame, path, model = long("drugs"), str(tmp_path / "table.csv"), str(tmp_path / "model.json")
+    frame.to_csv(path, index=False)
+    rows = frame.loc[frame.index.repeat(frame.Freq)].drop(columns="Freq")
+    plain = jt.fit(rows, treewidth=1)
+    plain.write(model)
+    solution = str(tmp_path / "result.json")
+    jt.learn(rows, treewidth=1).write(solution)
+    for words in (["show", model, "--data"], ["show", solution, "--data"], ["loglik", model]):
+        assert run([*words, path], 0.0) == 0
+        advice = "may count how often a row occurs: 'Freq' (8 whole numbers). Fix: give --weights Freq."
+        assert advice in capsys.readouterr().err
+        assert run([*words, path, "--weights", "Freq"], 0.0) == 0
+        assert capsys.readouterr().err == ""
+    plain.goodness(frame)
+    jt.learn(frame, treewidth=1, columns=["A", "C"])
+    assert caplog.text.count('Fix: give weights="Freq".') == 2
+
+
 def test_values_of_a_crosstab_come_back() -> None:
     years = pd.DataFrame({"Year": [2001, 2002] * 20, "Hit": [True, False, False, False] * 10})
     solution = jt.learn(pd.crosstab(years.Year, years.Hit), treewidth=1)

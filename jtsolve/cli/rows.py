@@ -97,13 +97,13 @@ def loglik(
         raise InputError(str(data), "missing values", "every row has some", "leave out --missing")
     if output is not None:
         _write(logs, output)
-    total, count = float(logs @ times), int(times.sum())
+    total, count = float(logs @ times), times.sum().item()
     facts = {
         "rows": count,
         "mean": total / count,
         "total": total,
         "least": float(logs.min()),
-        "impossible_rows": int(times[logs == float("-inf")].sum()),
+        "impossible_rows": times[logs == float("-inf")].sum().item(),
     }
     if json:
         emit_json(facts)
@@ -139,6 +139,7 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
         data,
         model.names,
         habits=options.habits(model),
+        counted=True,
         weights=how.coding.weights,
         crosstab=how.coding.crosstab,
         drop=[name for name in model.names if name in out],

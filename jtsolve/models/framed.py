@@ -19,6 +19,7 @@ from jtsolve.models.answers import unused
 from jtsolve.models.columns import position, states_by_name
 from jtsolve.models.files.opening import exported, open_model, write_model
 from jtsolve.models.mixed import MixedTreeModel
+from jtsolve.tables.crosstab import counts_in_rows
 from jtsolve.tables.frames import FrameStyle, is_listing, is_pandas, is_path
 from jtsolve.tables.options import Habits
 from jtsolve.tables.raw import GAP
@@ -293,6 +294,7 @@ class Model:
             InputError: another column of the model is missing, or a value is unknown.
             ChoiceError: probabilities are requested of a real variable.
         """
+        data = self._listed(data)
         v, style = position(self.names, self._named(variable)), self.style.like(data)
         column = self.model.columns[v]
         others = [one for one in self.model.columns if one.name != column.name]
@@ -322,6 +324,7 @@ class Model:
             InputError: a column of the model is missing, or a value is unknown.
             ChoiceError: the model is a mixture or a feature tree.
         """
+        data = self._listed(data)
         filled = self.model.complete(self._rows(data, self.model.columns, missing))
         return self._frame(filled, self.style.like(data, states_by_name(self.model.columns)), data)
 
@@ -374,6 +377,7 @@ class Model:
         Raises:
             InputError: a column of the model is missing, or a value is unknown.
         """
+        data = self._listed(data)
         style = self.style.like(data)
         logs = self.model.log_likelihood(self._rows(data, self.model.columns, missing))
         return style.labelled(style.numbers("loglik", logs), data)
@@ -399,13 +403,17 @@ class Model:
         >>> round(model.goodness(counts, weights="Freq").x2, 2)
         34.03
         """
+        from jtsolve.core.run import Run
         from jtsolve.models.goodness import goodness_of
-        from jtsolve.tables.crosstab import counts_in_rows
         from jtsolve.tables.reading import reading_of
 
-        source, given = counts_in_rows(data, reading)
+        source, given = counts_in_rows(data, reading, self.names)
         style = self.style.like(source, states_by_name(self.model.columns))
-        return goodness_of(self.model, source, reading_of(given), given, style=style)
+        return goodness_of(self.model, source, reading_of(given), given, style=style, run=Run())
+
+    def _listed(self, data: Frame) -> Frame:
+        """Returns data with a row for each cell of a table of counts of pandas."""
+        return counts_in_rows(data, {}, self.names)[0]
 
     def _rows(self, data: Frame, columns: Sequence[Column | RealColumn], missing: Missing) -> NDArray[Any]:
         """Returns rows in the coding of the model, read with the options of its training data."""

@@ -62,17 +62,11 @@ class FileRows:
     unit: float = 1.0
 
     @property
-    def times(self) -> NDArray[np.int64]:
-        """The multiplicity of each row, shape (rows,).
-
-        Raises:
-            InputError: some weights are fractions.
-        """
-        if self.unit != 1:
-            reason = "some weights are fractions, and rows are counted"
-            raise InputError(self.source, "weights", reason, "give the number of times that each row occurs")
-        once = np.ones(self.columns[0].codes.size, dtype=np.int64)
-        return once if self.weights is None else self.weights
+    def times(self) -> NDArray[Any]:
+        """The multiplicity of each row, shape (rows,): whole numbers, unless rows weigh fractions."""
+        if self.weights is None:
+            return np.ones(self.columns[0].codes.size, dtype=np.int64)
+        return self.weights if self.unit == 1 else self.weights * self.unit
 
     def new_states(
         self, columns: Sequence[Column | RealColumn], declared: Collection[str]
@@ -123,6 +117,7 @@ def open_rows(
     names: Sequence[str],
     *,
     habits: Habits = Habits(),  # noqa: B008 - a frozen value
+    counted: bool = False,
     weights: str | None = None,
     crosstab: str | None = None,
     drop: Sequence[str] = (),
@@ -138,6 +133,8 @@ def open_rows(
         names: of the variables of the model.
         habits: the options of reading the training data; without a header, the columns are those of the
             model, in its order.
+        counted: whether rows count by their weights: by default, by the column that counted the training
+            data, if there is one.
         weights: the column with the multiplicity of each row, or None.
         crosstab: see `Coding`.
         drop: variables that are not used, and need no data check.
@@ -151,12 +148,14 @@ def open_rows(
     """
     source, place = opened_data(data, habits.dialect.encoding)
     dialect = dialect_of(source, habits)
-    coding = Coding(weights=weights, crosstab=crosstab)
+    own = habits.weights if counted and crosstab is None and habits.weights not in names else None
+    coding = Coding((*names, own or ""), weights=weights, crosstab=crosstab)
     raw, read, weights = _raw_columns(source, place, names, dialect, coding=coding, hidden=hidden)
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         require_columns([weights], dict.fromkeys(by_name, 0), place)
-    weights = weights or raw.weights
+    elif counted:
+        weights = raw.weights or (own if own in by_name else None)
     if run is not None:
         every = by_name | {name: replace(column, name=name) for name, column in read.items()}
         unused = tuple(name for name in drop if name in read)
@@ -176,8 +175,8 @@ def open_rows(
         read = {name: _with_points(column, name, gaps, habits.commas) for name, column in read.items()}
     absent = RawColumn("", (), np.full(raw.columns[0].codes.size, GAP))
     columns = tuple(read.get(name, absent) for name in names)
-    counted = (None, 1.0) if weights is None else row_weights(by_name[weights], None, place)
-    return FileRows(columns, gaps, place, *counted)
+    times = (None, 1.0) if weights is None else row_weights(by_name[weights], None, place)
+    return FileRows(columns, gaps, place, *times)
 
 
 def _with_points(column: RawColumn, name: str, gaps: Words, commas: Collection[str] | None) -> RawColumn:
@@ -220,7 +219,7 @@ def _raw_columns(
     Without a header, columns are matched by position. Hidden columns may be absent.
     """
     everything = not dialect.header or coding.crosstab is not None
-    intake = Intake(lambda one: everything or one in names or one == coding.weights, together=False)
+    intake = Intake(lambda one: everything or coding.reads(one), together=False)
     raw, coding = melted(read_raw(source, intake, dialect), coding, name)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     needed = [name for name in names if name in place or name not in hidden]
@@ -267,6 +266,7 @@ def read_counts(
         data,
         [column.name for column in columns],
         habits=habits,
+        counted=True,
         weights=coding.weights,
         crosstab=coding.crosstab,
         states=states_by_name(columns),

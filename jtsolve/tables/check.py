@@ -114,6 +114,11 @@ class _Advice:
             f"otherwise correct them, or {otherwise}"
         )
 
+    def on_counts(self, names: Sequence[str]) -> str:
+        """Returns the advice on columns of counts, which may have been left out."""
+        kept = self.coding.columns is None or names[0] in self.coding.columns
+        return f"give {WEIGHTS(names[0])}" + f", or leave it out with {DROP(names)}" * kept
+
     def on_two_values(self, names: Sequence[str]) -> str:
         """Returns the advice on columns of two values among real numbers."""
         others = f", and cut the other columns with {DISCRETISE('quantile:4')}" * (len(names) < self.columns)
@@ -153,7 +158,7 @@ _TEXTS: dict[str, tuple[str, Callable[[Sequence[str], _Advice], str]]] = {
     "sentinel": ("values that may mean a missing one", lambda names, advice: advice.on_words(names)),
     "count": (
         "columns that may count how often a row occurs",
-        lambda names, _: f"give {WEIGHTS(names[0])}, or leave it out with {DROP(names)}",
+        lambda names, advice: advice.on_counts(names),
     ),
     "many-states": (
         "columns with more states than the rows can feed",
@@ -275,6 +280,10 @@ def examine(
         return (Finding("covariance", tuple(one.name for one in facts), sentence, remedy),)
     if "header" in kinds and header_is_row(raw):
         found["header"] += [(column.name, column.labels[0]) for column in raw.columns]
+    kept = {one.name for one in facts}
+    for column in raw.columns if coding.weights is None else ():
+        if column.name not in kept and counts_rows(column.name, column.occurring_numbers(), ()):
+            found["count"].append((column.name, f"{len(column.labels)} whole numbers"))
     for one in facts:
         poll()
         if "count" in kinds and coding.weights is None and not one.handled:

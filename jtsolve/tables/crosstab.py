@@ -21,7 +21,7 @@ from jtsolve.tables.selection import name_list
 from jtsolve.tables.values import is_missing, label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,12 +34,15 @@ _FEW = 20
 """Most states of a variable in a table that is recognised as one of counts; larger ones are rather data."""
 
 
-def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mapping[str, Any]]:
+def counts_in_rows(
+    data: Frame, given: Mapping[str, Any], names: Collection[str] = ()
+) -> tuple[Frame, Mapping[str, Any]]:
     """Returns data and the options to read them; a pandas table of counts becomes rows with weights.
 
     Args:
         data: of any kind.
         given: options by name. `crosstab`: whether data are a pandas table of counts; None for `is_crosstab`.
+        names: the variables of a model, if there is one: its tables of counts have them on their axes.
 
     Raises:
         ChoiceError: `crosstab` is True, and the data are no frame of pandas.
@@ -52,11 +55,21 @@ def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mappin
         raise ChoiceError(f"crosstab=True is for frames of pandas; name the variable: {CROSSTAB('NAME=A,B')}")
     rest = {name: value for name, value in given.items() if name != "crosstab"}
     if is_table is None:
-        is_table = given.get("weights") is None and is_crosstab(data)
+        is_table = given.get("weights") is None and (_has_axes(data, names) if names else is_crosstab(data))
     if not is_table:
         return data, rest
     rows = in_rows(data)
     return rows, {"states": list(rows.columns[:-1]), **rest, "weights": FREQ}  # its labels are no quantities
+
+
+def _has_axes(data: Frame, names: Collection[str]) -> bool:
+    """Returns whether data are of pandas, with some names on their axes and none among their columns."""
+    if not is_pandas(data):
+        return False
+    axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
+    levels = column_texts(name for axis in axes for name in axis.names)
+    columns = [] if data.ndim == 1 else column_texts(data.columns)
+    return "" not in levels and not set(names).isdisjoint(levels) and set(names).isdisjoint(columns)
 
 
 def is_crosstab(data: Frame) -> bool:

@@ -316,6 +316,11 @@ def _no_discretisation(text: str) -> ChoiceError:
     )
 
 
+def is_count(name: str) -> bool:
+    """Returns whether the name of a column says that it counts how often each row occurs."""
+    return re.fullmatch("freq|frequency|counts?", name, re.IGNORECASE) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Coding:
     """How to code the cells of a file; the options above explain the fields.
@@ -377,10 +382,11 @@ class Coding:
         return name in self.schema or name in self.states or name in self.real
 
     def reads(self, name: str) -> bool:
-        """Returns whether a column of the file is needed."""
+        """Returns whether a column of the file is needed, or may count the rows though it is left out."""
         if self.crosstab is not None or name in (self.weights, self.classes):
             return True
-        return name not in self.drop and (self.columns is None or name in self.columns)
+        kept = self.columns is None or name in self.columns
+        return name not in self.drop and (kept or (self.weights is None and is_count(name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +397,7 @@ class Habits:
         gaps: words that mean a missing value.
         decimal: decimal mark in texts.
         commas: columns with decimal commas; None for those in which every text is such a number.
+        weights: the column that counted the rows, which counts further rows that have it.
         dialect: of text files.
         given: the dialect given for the further rows; refused if they are no text.
     """
@@ -398,6 +405,7 @@ class Habits:
     gaps: tuple[str, ...] = GAPS
     decimal: Decimal = "point"
     commas: tuple[str, ...] | None = None
+    weights: str | None = None
     dialect: Dialect = Dialect()
     given: Dialect = Dialect()
 
@@ -410,6 +418,7 @@ class Habits:
             tuple(facts.get("missing_value_words", GAPS)),
             "comma" if comma else "point",
             tuple(facts.get("decimal_columns", ())) if comma else None,
+            facts.get("weights"),
             Dialect(**{one.name: facts[one.name] for one in field_options(Dialect) if one.name in facts}),
         )
 
@@ -428,6 +437,7 @@ class Habits:
             how.coding.missing_values if "missing_values" in given else own.gaps,
             how.coding.decimal if "decimal" in given else own.decimal,
             None if "decimal" in given and own.decimal == "point" else own.commas,
+            own.weights,
             replace(own.dialect, **said),
             dialect,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.tables.distinct import DistinctRows
-from jtsolve.tables.options import GAPS
+from jtsolve.tables.options import GAPS, is_count
 from jtsolve.tables.values import number_in
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _NEGATIVE = re.compile(r"-(?:[7-9]|9+[0-9]?|8{2,}|7{2,})")
 _FAR = 2
 """A code such as 99 is suspicious above this multiple of the largest other number."""
 _COUNT = re.compile(r"freq|frequency|counts?|n|cases|weights?|total", re.IGNORECASE)
-_SURE = re.compile(r"freq|frequency|counts?", re.IGNORECASE)
 
 
 def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[str]:
@@ -65,7 +64,7 @@ def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawCol
     whole = numbers.size > 1 and (numbers % 1 == 0).all() and numbers.min() >= 0
     if not whole or not _COUNT.fullmatch(name):
         return False
-    if _SURE.fullmatch(name):
+    if is_count(name):
         return True
     codes = [column.codes for column in others]
     if not codes:
