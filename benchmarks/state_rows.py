@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.tables.options import Coding, Dialect
 from jtsolve.tables.reading import read_checked
+from jtsolve.tables.source import BLOCKS, Blocks
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ def read_states(
     header: bool = True,
     separator: str | None = None,
     run: Run | None = None,
+    blocks: Blocks = BLOCKS,
 ) -> DataTable:
     """Returns the table in a file or frame."""
-    table = read_checked(data, coding, Dialect(header, separator), kinds=(), run=run)
+    table = read_checked(data, coding, Dialect(header, separator), kinds=(), run=run, blocks=blocks)
     assert isinstance(table, DataTable)
     return table

@@ -11,6 +11,7 @@ from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import proceed_in, tabulate_with
 from jtsolve.tables.options import Coding, Dialect
 from jtsolve.tables.reading import read_checked
+from jtsolve.tables.source import BLOCKS, Blocks
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["read_numbers", "read_states", "tabulate"]
 
 
-def read_numbers(data: str | Path | Frame, coding: Coding = PLAIN) -> ContinuousTable:
+def read_numbers(
+    data: str | Path | Frame, coding: Coding = PLAIN, blocks: Blocks = BLOCKS
+) -> ContinuousTable:
     """Returns the table of real numbers in a file or frame."""
-    table = read_checked(data, coding, Dialect(), cells="numbers", kinds=())
+    table = read_checked(data, coding, Dialect(), cells="numbers", kinds=(), blocks=blocks)
     assert isinstance(table, ContinuousTable)
     return table
 

@@ -20,7 +20,7 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.files.document import read_model
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.scoring.partitions import _counted as counted
+from jtsolve.scoring.kernels.statistics import count_occupied
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.table import DataTable
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +73,10 @@ CODINGS = {
 
 
 def problems(
-    folder: Path, cluster: Cluster, coding: Coding, score: DiscreteScore = BIC, size: int = 3
+    folder: Path, cluster: Cluster, coding: Coding, score: DiscreteScore = BIC, size: int = 3, **how: Any
 ) -> tuple[Any, Any]:
     whole = read_states(folder, coding)
-    parts = read_partitioned(folder, coding, cluster)
+    parts = read_partitioned(folder, coding, cluster, **how)
     return (
         problem_from_table(whole, score, max_size=min(size, whole.n)),
         problem_from_table(parts, score, max_size=min(size, parts.n)),
@@ -100,9 +99,8 @@ def test_partitions_are_coded_and_scored_as_one_table(folder: Path, cluster: Clu
 def test_scores_are_equal_to_the_last_bit_for_any_blocks(
     folder: Path, cluster: Cluster, score: DiscreteScore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.tables.partitions.ROWS", 60)
     monkeypatch.setattr("jtsolve.scoring.tabulate.room_for_statistics", lambda _workers: 500.0)
-    one, parts = problems(folder, cluster, CODINGS["state"], score)
+    one, parts = problems(folder, cluster, CODINGS["state"], score, rows=60)
     assert (parts.scores.values == one.scores.values).all()
 
 
@@ -139,7 +137,7 @@ def test_a_schema_skips_the_first_pass(
 def test_blocks_shrink_where_memory_lacks_and_single_sets_are_refused(
     folder: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.partitions._counted", _short_of_memory)
+    monkeypatch.setattr("jtsolve.scoring.kernels.statistics.count_occupied", _short_of_memory)
     ASKED.clear()
     one, parts = problems(folder, cluster, CODINGS["columns"], size=2)
     assert (parts.scores.values == one.scores.values).all()
@@ -153,12 +151,12 @@ ASKED: list[int] = []
 ENOUGH = 2
 
 
-def _short_of_memory(table: DataTable, sets: NDArray[np.int64]) -> Any:
+def _short_of_memory(sets: NDArray[np.int64], *arguments: Any) -> Any:
     """Counts as a worker that has the memory for few sets."""
     ASKED.append(len(sets))
     if len(sets) > ENOUGH:
         raise MemoryError
-    return counted(table, sets)
+    return count_occupied(sets, *arguments)
 
 
 def test_the_time_limit_and_wrong_choices_end_it(folder: Path, cluster: Cluster) -> None:

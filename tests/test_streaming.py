@@ -21,6 +21,7 @@ from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.tables.distinct import DistinctRows, distinct_rows
 from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.reading import read_checked
+from jtsolve.tables.source import Blocks, Lines, Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +29,9 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.table import DataTable
 
-PIECES = {
-    "jtsolve.tables.source._PIECE": 50,
-    "jtsolve.tables.csv_text._QUOTED_VALUES": 9,
-    "jtsolve.tables.arff._ROWS": 3,
-    "jtsolve.tables.parquet._ROWS": 3,
-    "jtsolve.tables.gatherer.KEPT": 10,
-    "jtsolve.tables.distinct._LEAST": 7,
-}
+SMALL = Blocks(size=50, values=9, rows=3, kept=10)
 """So small that every file of the tests comes in many pieces."""
+FEW_KEPT = Blocks(kept=10)
 
 NAMES = ("a", "b", "x", "w", "id")
 
@@ -89,18 +84,13 @@ def scores_of(table: DataTable) -> bytes:
 @pytest.mark.parametrize(
     "ending", ["csv", "csv.gz", "quoted.csv", "tsv", "txt", "arff", "parquet", "arrow", "parquet.gz"]
 )
-def test_small_pieces_change_no_bit_of_the_scores(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_pieces_change_no_bit_of_the_scores(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{ending}"
     content = written(frame(160, 1), ending.removesuffix(".gz") if "parquet" in ending else ending)
     path.write_bytes(gzip.compress(content) if ending == "parquet.gz" else content)
     codings = CODINGS if ending in {"csv", "parquet"} else CODINGS[:2]  # cells are coded after the reading
-    whole = [read_states(path, coding) for coding in codings]
-    for name, size in PIECES.items():
-        monkeypatch.setattr(name, size)
-    for coding, expected in zip(codings, whole, strict=True):
-        table = read_states(path, coding)
+    for coding in codings:
+        expected, table = read_states(path, coding), read_states(path, coding, blocks=SMALL)
         assert (table.names, table.states) == (expected.names, expected.states)
         assert dict(table.provenance) == dict(expected.provenance)
         assert table.total == expected.total
@@ -123,43 +113,37 @@ def test_any_text_in_any_pieces_gives_the_same_scores(
     path.write_text("a,b,c\n" + "".join(",".join(row) + "\n" for row in rows))
     coding = Coding(missing_values=())
     expected = read_states(path, coding)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jtsolve.tables.source._PIECE", piece)
-        patch.setattr("jtsolve.tables.gatherer.KEPT", piece // 4)
-        table = read_states(path, coding)
+    table = read_states(path, coding, blocks=Blocks(size=piece, kept=piece // 4))
     assert table.states == expected.states
     assert scores_of(table) == scores_of(expected)
 
 
-def test_rows_that_all_differ_need_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_all_differ_need_no_weights(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{i // 20},{i % 20}\n" for i in range(400)))
     expected = read_states(path)
-    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 10)
-    assert read_states(path).weights is None
-    assert read_states(path).digest() == expected.digest()
+    table = read_states(path, blocks=FEW_KEPT)
+    assert table.weights is None
+    assert table.digest() == expected.digest()
 
 
-def test_many_labels_widen_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_labels_widen_the_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     values = np.random.default_rng(0).integers(0, 70_000, 90_000)
     path.write_text("a,b\n" + "".join(f"s{value},{value % 2}\n" for value in values.tolist()))
     coding = Coding(max_states=10**6)
     expected = distinct_rows(read_states(path, coding))
-    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 10)
-    monkeypatch.setattr("jtsolve.tables.source._PIECE", 20_000)
-    table = read_states(path, coding)
+    table = read_states(path, coding, blocks=Blocks(size=20_000, kept=10))
     assert table.digest() == expected.digest()
     assert table.weights is not None
     assert table.weights.max() > 1
 
 
-def test_columns_that_are_left_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 10)
+def test_columns_that_are_left_out_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     data = frame(100, 2).with_columns(pl.Series("list", [[i] for i in range(100)]))
     data.write_parquet(path)
-    table = read_states(path, Coding(columns=("b",)))
+    table = read_states(path, Coding(columns=("b",)), blocks=FEW_KEPT)
     assert table.rows == 2, "row numbers and lists would keep all rows apart, and be refused"
     assert table.provenance["columns_dropped"] == ["a", "x", "w", "id", "list"]
     with pytest.raises(InputError, match="column 'list': values of type List"):
@@ -174,23 +158,20 @@ def test_files_whose_names_are_patterns_are_read(tmp_path: Path) -> None:
     assert read_states(path, Coding(columns=("b",))).total == 20
 
 
-def test_numbers_keep_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_keep_their_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + 30 * "1,2\n2,1\n")
-    expected = read_numbers(path)
-    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 5)
-    assert read_numbers(path).digest() == expected.digest()
+    assert read_numbers(path, blocks=FEW_KEPT).digest() == read_numbers(path).digest()
 
 
-def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     text = "\ufeffa,ü\r\nx,1\r\n\r\ny,€\r\nz,3"
     expected = None
     for piece in range(1, 12):
-        monkeypatch.setattr("jtsolve.tables.source._PIECE", piece)
         for end in ("\r\n", "\r", "\n"):
             path.write_bytes(text.replace("\r\n", end).encode())
-            table = replace(read_states(path), provenance={})
+            table = replace(read_states(path, blocks=Blocks(size=piece)), provenance={})
             expected = expected or table.digest()
             assert table.names == ("a", "ü")
             assert table.digest() == expected
@@ -208,31 +189,25 @@ def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: 
     ],
 )
 def test_faults_in_later_pieces_are_reported_with_their_line(
-    content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    content: bytes, message: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("jtsolve.tables.source._PIECE", 5)
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read_states(path)
+        read_states(path, blocks=Blocks(size=5))
 
 
-def test_lines_without_end_and_files_that_cannot_be_read_in_pieces_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jtsolve.tables.source._LONGEST_LINE", 100)
-    monkeypatch.setattr("jtsolve.tables.source._PIECE", 64)
+def test_lines_without_end_and_files_that_cannot_be_read_in_pieces_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a" * 500)
     with pytest.raises(InputError, match="line 1: it is longer than 0 MiB"):
-        read_states(path)
-    monkeypatch.setattr("jtsolve.tables.source.LARGEST", 100)
+        next(Lines(Source(path), size=64, longest=100))
     packed = tmp_path / "t.parquet"
     packed.write_bytes(gzip.compress(written(frame(100, 0), "parquet")))
     with pytest.raises(InputError, match="decompressed, and its format cannot be streamed"):
-        read_states(packed)
+        Source(packed).whole(most=100)
     path.write_text("a,b\n" + 500 * "1,2\n")
-    assert read_states(path).total == 500
+    assert sum(piece.count(b"\n") for _, piece in Lines(Source(path), size=64, longest=100)) == 501
 
 
 class LimitedRun(Run):
@@ -254,21 +229,17 @@ class LimitedRun(Run):
         self.warned += [title, *findings]
 
 
-def test_the_run_is_polled_for_rows_and_memory_and_may_end_the_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, size in PIECES.items():
-        monkeypatch.setattr(name, size)
+def test_the_run_is_polled_for_rows_and_memory_and_may_end_the_reading(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     frame(200, 0).write_csv(path)
-    run = LimitedRun(10**9)
-    read_states(path, Coding(missing="state", states=("x",)), run=run)
+    coding, run = Coding(missing="state", states=("x",)), LimitedRun(10**9)
+    read_states(path, coding, run=run, blocks=SMALL)
     assert max(size for _, size in run.asked) > 100 * 5
     with pytest.raises(LimitError, match="enough"):
-        read_states(path, Coding(missing="state", states=("x",)), run=LimitedRun(len(run.asked) - 1))
+        read_states(path, coding, run=LimitedRun(len(run.asked) - 1), blocks=SMALL)
     late = Run(Limits(1.0, started=monotonic() - 2))
     with pytest.raises(LimitError, match=r"the time limit ended the reading of .*t\.csv after 0 rows"):
-        read_states(path, Coding(missing="state", states=("x",)), run=late)
+        read_states(path, coding, run=late, blocks=SMALL)
 
 
 def test_the_run_is_polled_before_columns_of_longer_cells_and_the_data_check(tmp_path: Path) -> None:
@@ -280,12 +251,11 @@ def test_the_run_is_polled_before_columns_of_longer_cells_and_the_data_check(tmp
     assert not run.warned
 
 
-def test_rows_are_counted_over_many_merges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.tables.distinct._LEAST", 150)
+def test_rows_are_counted_over_many_merges() -> None:
     generator = np.random.default_rng(0)
     codes = generator.integers(0, 300, (2, 3000))
     weights = generator.integers(1, 5, 3000)
-    rows = DistinctRows()
+    rows = DistinctRows(least=150)
     for start in range(0, 3000, 100):
         part = slice(start, start + 100)
         rows.add(list(codes[:, part].astype(np.int16 if start < 500 else np.int32)), weights[part])

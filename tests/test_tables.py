@@ -10,6 +10,7 @@ import lzma
 import sys
 import zipfile
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,11 @@ from readers import read_numbers, read_states, tabulate
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.scorers import make_scorer
-from jtsolve.tables import source
 from jtsolve.tables.coding import range_labels
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.raw import GAP, RawColumn
 from jtsolve.tables.reading import read_declarations
+from jtsolve.tables.source import Blocks
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -140,10 +141,8 @@ def test_values_in_quotes_may_hold_separators_and_lines(states: Callable[..., Da
     assert states('"a",b\n1,2\n', header=False).names == ("V1", "V2")
 
 
-def test_values_of_one_character_are_read_like_others(
-    states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source, "_PIECE", 8)  # bytes
+def test_values_of_one_character_are_read_like_others(states: Callable[..., DataTable]) -> None:
+    states = partial(states, blocks=Blocks(size=8))
     rows = [("x", "1", "?"), ("y", "1", "2"), ("x", "0", "2"), ("é", "0", "2"), ("long", "10", "2")] * 2
     rows += [("x", "1", "2")] * 3
     text = "a,b,c\n" + "".join(",".join(row) + "\n" for row in rows)
@@ -663,7 +662,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         read_states(tmp_path / "none.csv")
 
 
-def test_files_are_read_in_pieces(states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_in_pieces(states: Callable[..., DataTable]) -> None:
     generator = np.random.default_rng(3)
     rows = [f"{a},word {b}" for a, b in generator.integers(0, 50, (300, 2)).tolist()]
     text = "\n \na,b\n" + "\n\n".join(rows)
@@ -671,23 +670,18 @@ def test_files_are_read_in_pieces(states: Callable[..., DataTable], monkeypatch:
     frame = pl.DataFrame({"a": [row.split(",")[0] for row in rows], "b": [row.split(",")[1] for row in rows]})
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    monkeypatch.setattr("jtsolve.tables.parquet._ROWS", 7)
-    assert states(buffer.getvalue(), name="t.parquet").digest() == whole.digest()
-    for piece in (1, 20, 100):
-        monkeypatch.setattr("jtsolve.tables.source._PIECE", piece)
-        assert states(text).digest() == whole.digest()
+    assert states(buffer.getvalue(), name="t.parquet", blocks=Blocks(rows=7)).digest() == whole.digest()
+    for blocks in map(Blocks, (1, 20, 100)):
+        assert states(text, blocks=blocks).digest() == whole.digest()
         with pytest.raises(InputError, match="line 603: it has 1 values"):
-            states(text + "\n1\n")
+            states(text + "\n1\n", blocks=blocks)
 
 
-def test_a_piece_may_hold_gaps_alone(
-    states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_piece_may_hold_gaps_alone(states: Callable[..., DataTable]) -> None:
     frame = pl.DataFrame({"a": [None, None, "x", None]})
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    monkeypatch.setattr("jtsolve.tables.parquet._ROWS", 2)
-    table = states(buffer.getvalue(), Coding(missing="state"), "t.parquet")
+    table = states(buffer.getvalue(), Coding(missing="state"), "t.parquet", blocks=Blocks(rows=2))
     assert rows_of(table) == [("?",), ("?",), ("x",), ("?",)]
 
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Lines
 
-_ROWS = 1 << 16
-"""Rows held as text at a time."""
-
 _TOKEN = re.compile(
     r"""(?P<gap>[\s,]*)(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)"|(?P<brace>[{}])"""
     r"""|(?P<word>[^\s,{}%'"][^\s,{}%]*)|(?P<end>%.*|$))"""
@@ -86,7 +83,7 @@ def read_arff(lines: Lines, intake: Intake) -> RawTable:
         weight += "_"
     wanted = replace(intake, wants=lambda name: name == weight or intake.wants(name))
     gatherer = Gatherer([*names, weight], wanted)
-    while batch := list(islice(texts, _ROWS)):
+    while batch := list(islice(texts, gatherer.batch)):
         rows = (_row(line, number, attributes, source) for number, line in batch)
         columns = list(zip(*rows, strict=True))
         gatherer.add([pl.Series(columns[place], dtype=pl.String) for place in gatherer.places])

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _LINES_AHEAD = 20
 """Lines after the first that are examined to detect the separator."""
 
-_QUOTED_VALUES = 1 << 19
-"""Values of quoted text held as strings at a time: a tenth of a second of work."""
-
 _MOST_STATES = 1 << 24
 """Most states that a `.dat` file may declare for a column."""
 
@@ -220,7 +217,7 @@ def _add_rows(rows: Iterator[tuple[int, list[str]]], gatherer: Gatherer, source:
     import polars as pl
 
     width = len(gatherer.names)
-    while batch := list(islice(rows, max(1, _QUOTED_VALUES // width))):
+    while batch := list(islice(rows, gatherer.batch)):
         for number, row in batch:
             if len(row) != width:
                 raise ragged(source, number, len(row), width)

@@ -2,7 +2,7 @@
 
 A merge involves the rows kept so far and those added since the last merge. Its memory is `_BYTES_A_ROW` for
 each row, plus `_TIMES_A_VALUE` times the size of the values. It takes place when at least as many rows were
-added as are kept, and at least `_LEAST`, so that each row is merged twice on average even if all differ.
+added as are kept, and a least number, so that each row is merged twice on average even if all differ.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.table import DataTable
 
-_LEAST = 1 << 18
-"""Rows to add before a merge: few enough for the memory, and enough to make the overhead negligible."""
 _TIMES_A_VALUE, _BYTES_A_ROW = 3, 256
 """Peak of a merge, measured with polars 2.1 on rows that all differ, 2 to 1000 columns of 1 to 4 bytes:
 polars concatenates rows, encodes them as keys, lists the positions of each in a hash table, and gathers."""
@@ -41,11 +39,14 @@ class DistinctRows:
 
     Args:
         require_memory: called with the bytes of each merge before it; raises an error to refuse them.
+        least: rows to add before a merge: few enough for the memory, enough for a negligible overhead.
     """
 
-    def __init__(self, require_memory: Callable[[int], object] = lambda _size: None) -> None:
+    def __init__(
+        self, require_memory: Callable[[int], object] = lambda _size: None, least: int = 1 << 18
+    ) -> None:
         require_threads()
-        self._require_memory = require_memory
+        self._require_memory, self._least = require_memory, least
         self._frames: list[pl.DataFrame] = []
         self._added = 0
 
@@ -62,7 +63,7 @@ class DistinctRows:
         times = np.ones(columns[0].size, np.int64) if weights is None else weights
         frame = {str(place): column for place, column in enumerate(columns)}
         self._frames.append(pl.DataFrame({**frame, _TIMES: times}))
-        if self._added >= max(_LEAST, self._frames[0].height):
+        if self._added >= max(self._least, self._frames[0].height):
             self._merge()
 
     def _merge(self) -> None:

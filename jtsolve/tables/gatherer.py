@@ -1,8 +1,8 @@
 """Collects the rows of a file block by block; large files are reduced to distinct rows and counts.
 
-The first `KEPT` rows are kept as read. Beyond that, equal rows are merged while reading, so that memory grows
-with the number of distinct rows, not of all. Scores depend only on counts, so that merging leaves them
-bit-identical.
+The first `Blocks.kept` rows are kept as read. Beyond that, equal rows are merged while reading, so that
+memory grows with the number of distinct rows, not of all. Scores depend only on counts, so that merging
+leaves them bit-identical.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from jtsolve.tables.distinct import DistinctRows
 from jtsolve.tables.forked import require_threads
 from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
+from jtsolve.tables.source import BLOCKS, Blocks
 from jtsolve.tables.values import labels_of, text_label
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.tables.values import ValueKind
 
-KEPT = 1 << 20
-"""Maximum number of rows that are kept without merging equal ones."""
 _ASCII = 1 << 7
 _REPEATED = 4
 """Texts that occur as often on average are coded faster as categories."""
@@ -48,6 +47,7 @@ class Intake:
         labels: whether to read the labels of the rows, a first column without a name.
         run: limits the reading and shows its progress; None for neither.
         source: the name of the data in messages.
+        blocks: sizes of the blocks.
     """
 
     wants: Callable[[str], bool] = lambda _name: True
@@ -55,6 +55,7 @@ class Intake:
     run: Run | None = None
     source: str = "the data"
     labels: bool = False
+    blocks: Blocks = BLOCKS
 
     def poll(self) -> None:
         """Ends the data check at the time limit.
@@ -98,6 +99,7 @@ class Gatherer:
     Attributes:
         places: positions of the requested columns, increasing.
         rows: number of rows added.
+        batch: maximum number of rows held as strings at a time.
         index: whether the first column is an index, read only on request (`Intake.labels`).
     """
 
@@ -110,6 +112,7 @@ class Gatherer:
         first = int(self.index and not intake.labels)
         self.places = [i for i in range(first, len(names)) if intake.wants(names[i])] or [first]
         self.rows = 0
+        self.batch = max(1, intake.blocks.values // len(names))
         self._intake = intake
         self._encoders = [Encoder() for _ in self.places]
         self._code_of: NDArray[np.int32] | None = None  # by column and character
@@ -147,9 +150,10 @@ class Gatherer:
         if self._counted is None:
             for pieces, codes in zip(self._kept, coded, strict=True):
                 pieces.append(codes)
-            if self.rows > KEPT and self._intake.together:
+            if self.rows > self._intake.blocks.kept and self._intake.together:
                 coded, self._kept = [np.concatenate(pieces) for pieces in self._kept], []
-                self._counted = DistinctRows(lambda size: self._intake.require(self.rows, size))
+                least = self._intake.blocks.kept // 4
+                self._counted = DistinctRows(lambda size: self._intake.require(self.rows, size), least)
         if self._counted is not None:
             self._counted.add(coded)
 

@@ -34,10 +34,9 @@ if TYPE_CHECKING:
     from jtsolve.tables.source import Source
     from jtsolve.tables.values import ValueKind
 
-_ROWS = 1 << 19
-"""Maximum number of rows converted to text at a time."""
 _VALUES = 1 << 24
-"""The same for values: a few tenths of a second of work, since polars cannot be interrupted."""
+"""Maximum number of values converted to text at a time: a few tenths of a second of work, since polars cannot
+be interrupted."""
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
@@ -200,7 +199,7 @@ def _gathered(
         if kind.is_nested() or kind in (pl.Binary, pl.Object):
             raise not_a_state(source, name, kind)
     chosen = [_readable(name, kind) for name, kind in zip(wanted, types, strict=True)]
-    step = min(_ROWS, max(1, _VALUES // len(wanted)))
+    step = min(intake.blocks.rows, max(1, _VALUES // len(wanted)))
     for lazy, rows in zip(lazies, heights, strict=True):
         for start in range(0, rows, step):
             gatherer.add(lazy.select(chosen).slice(start, step).collect().get_columns())

@@ -2,7 +2,7 @@
 
 A first pass surveys all partitions (`survey`), unless a schema declares all columns. After that, each
 partition is coded alone: `PartitionedTable.map_parts` applies a function to every partition on the worker
-that reads it. A partition is one of Dask, or at most `ROWS` consecutive rows of a file.
+that reads it. A partition is one of Dask, or consecutive rows of a file.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import EXECUTOR
 from jtsolve.tables.frames import FRAME, is_path, readable
-from jtsolve.tables.gatherer import KEPT, Intake
+from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import CROSSTAB, DISCRETISE, SCHEMA
 from jtsolve.tables.parquet import height, require_same_columns, scanned
-from jtsolve.tables.source import files_of
+from jtsolve.tables.source import BLOCKS, files_of
 from jtsolve.tables.survey import (
     CodedColumn,
     Part,
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
     from jtsolve.tables.table import Table
-
-ROWS = KEPT
-"""Maximum number of rows of a file in a partition."""
 
 IN_PARTITIONS = "partitions are no text"
 """The reason why options of text files are refused."""
@@ -139,6 +136,7 @@ def read_partitioned(
     size: int | None = None,
     strict: bool = False,
     run: Run | None = None,
+    rows: int = BLOCKS.kept,
 ) -> PartitionedTable:
     """Returns the table of states in Parquet files or a Dask DataFrame.
 
@@ -151,6 +149,7 @@ def read_partitioned(
         size: see `check.examine`.
         strict: see `reading.read_checked`.
         run: see `reading.read_checked`.
+        rows: maximum number of rows of a file in a partition.
 
     Raises:
         InputError: as `reading.read_checked`; a partition with other columns or types is named.
@@ -164,7 +163,7 @@ def read_partitioned(
         )
     if coding.crosstab is not None:
         raise ChoiceError(f"{CROSSTAB}: a table of counts is in one place; leave {EXECUTOR} out")
-    source, parts = partitions_of(data)
+    source, parts = partitions_of(data, rows)
     found = _survey(parts, coding, cluster, Intake(run=run, source=str(data) if is_path(data) else FRAME))
     if found.rows == 0:
         raise InputError(source, "", "there are no rows", "give a table with rows")
@@ -173,8 +172,8 @@ def read_partitioned(
     return PartitionedTable(columns, found.rows, parts, coding, cluster, MappingProxyType(facts))
 
 
-def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
-    """Returns the name of the data, and their partitions, without reading rows.
+def partitions_of(data: str | Path | Frame, most: int) -> tuple[str, tuple[Part, ...]]:
+    """Returns the name of the data, and their partitions of at most `most` rows, without reading rows.
 
     Raises:
         InputError: the files cannot be read, have different columns, or no rows.
@@ -204,8 +203,8 @@ def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
         place, facts = str(file.absolute()), file.stat()
         stamp = facts.st_size, facts.st_mtime_ns
         parts += [
-            Part(str(file), place, start, min(ROWS, rows - start), kinds, stamp)
-            for start in range(0, rows, ROWS)
+            Part(str(file), place, start, min(most, rows - start), kinds, stamp)
+            for start in range(0, rows, most)
         ]
     require_same_columns(schemas)
     if not parts:

@@ -50,7 +50,7 @@ from jtsolve.tables.options import (
 )
 from jtsolve.tables.parquet import read_columnar, read_frame
 from jtsolve.tables.selection import name_list
-from jtsolve.tables.source import Lines, Source
+from jtsolve.tables.source import BLOCKS, Blocks, Lines, Source
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def read_raw(
     if kind in ("parquet", "arrow"):
         dialect.refuse(source.name, "it is not text")
         return read_columnar(source, kind, intake)
-    lines = Lines(source)
+    lines = Lines(source, intake.blocks.size)
     if kind in ("arff", "dat"):
         replace(dialect, encoding=UTF_8).refuse(source.name, f"the format .{kind} fixes how it is written")
         return read_arff(lines, intake) if kind == "arff" else read_dat(lines, intake)
@@ -122,6 +122,7 @@ def read_checked(
     kinds: Collection[str] = KINDS,
     strict: bool = False,
     run: Run | None = None,
+    blocks: Blocks = BLOCKS,
 ) -> Table:
     """Returns the table in a data file or frame, of states or of numbers, after the data check.
 
@@ -135,8 +136,9 @@ def read_checked(
         strict: whether findings of the data check are errors; otherwise, the run shows them before anything
             is coded, so that they appear even if the coding fails.
         run: shows progress and findings, and limits the reading; None for the defaults.
+        blocks: sizes of the blocks in which the file is read.
 
-    Beyond `gatherer.KEPT` rows, equal ones are merged and weighted, unless they are numbers. The provenance
+    Beyond `Blocks.kept` rows, equal ones are merged and weighted, unless they are numbers. The provenance
     has the findings, as "warnings".
 
     Raises:
@@ -144,7 +146,7 @@ def read_checked(
             and there are findings.
     """
     source, name = opened_data(data, dialect.encoding)
-    intake = Intake(coding.reads, cells != "numbers", run, name)
+    intake = Intake(coding.reads, cells != "numbers", run, name, blocks=blocks)
     raw, coding = melted(read_raw(source, intake, dialect), coding, name)
     rows = raw.columns[0].codes.size
     intake.require(rows)

@@ -9,7 +9,7 @@ from glob import glob
 from io import BytesIO, TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.core.files import LARGEST, marked_encoding, opened
 from jtsolve.core.formats import require_name
@@ -19,14 +19,29 @@ from jtsolve.tables.options import ENCODING, is_pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PIECE = 1 << 23
-"""Bytes read and parsed at a time."""
 _LONGEST_MARK = 3
 """Bytes of the longest byte order mark, that of UTF-8."""
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 """A control character that texts do not have."""
-_LONGEST_LINE = 1 << 28
-"""Maximum number of bytes of a line; a longer one is binary data."""
+
+
+class Blocks(NamedTuple):
+    """Sizes of the blocks in which a file is read and its equal rows are merged.
+
+    Attributes:
+        size: bytes read and parsed at a time.
+        values: values of quoted text and ARFF held as strings at a time: a tenth of a second of work.
+        rows: maximum number of rows converted to text at a time.
+        kept: maximum number of rows that are kept without merging equal ones.
+    """
+
+    size: int = 1 << 23
+    values: int = 1 << 19
+    rows: int = 1 << 19
+    kept: int = 1 << 20
+
+
+BLOCKS = Blocks()
 
 
 def files_of(path: str | Path) -> tuple[Path, ...]:
@@ -89,8 +104,8 @@ class Source:
         """Digest of the decompressed bytes read so far, as hexadecimal digits."""
         return self._sha.hexdigest()
 
-    def pieces(self) -> Iterator[bytes]:
-        """Yields the decompressed content in blocks.
+    def pieces(self, size: int = BLOCKS.size) -> Iterator[bytes]:
+        """Yields the decompressed content in blocks of at most `size` bytes.
 
         Raises:
             InputError: the file cannot be read, is empty, or is damaged packed data.
@@ -99,28 +114,28 @@ class Source:
             # A single file is opened by the path as given: a Path would lose a trailing slash.
             with opened(self.path if file == Path(self.path) else file) as stream:
                 empty = True
-                while piece := stream.read(_PIECE):
+                while piece := stream.read(size):
                     empty = False
                     self._sha.update(piece)
                     yield piece
                 if empty:
                     raise InputError(str(file), "", "the file is empty", "give a table with rows")
 
-    def whole(self) -> bytes:
-        """Returns the whole content, for formats that cannot be streamed.
+    def whole(self, most: int = LARGEST) -> bytes:
+        """Returns the whole content of at most `most` bytes, for formats that cannot be streamed.
 
         Raises:
-            InputError: as `pieces`, or there are more than `LARGEST` bytes.
+            InputError: as `pieces`, or there are more bytes.
         """
         held, size = [], 0
         for piece in self.pieces():
             held.append(piece)
             size += len(piece)
-            if size > LARGEST:
+            if size > most:
                 raise InputError(
                     self.name,
                     "",
-                    f"it exceeds {LARGEST / 2**30:.3g} GiB decompressed, and its format cannot be streamed",
+                    f"it exceeds {most / 2**30:.3g} GiB decompressed, and its format cannot be streamed",
                     "decompress it, or save it as CSV",
                 )
         return b"".join(held)
@@ -131,11 +146,16 @@ class Lines:
 
     Iteration yields the number of a block's first line, from 1, and the block; every block but the last ends
     with a newline. Errors are raised when their block is reached.
+
+    Args:
+        source: the file.
+        size: bytes of a block.
+        longest: maximum number of bytes of a line; a longer one is binary data.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, size: int = BLOCKS.size, longest: int = 1 << 28) -> None:
         self.name = source.name
-        self._pieces = _whole_lines(source)
+        self._pieces = _whole_lines(source, size, longest)
         self._held: tuple[int, bytes] | None = None
 
     def __iter__(self) -> Lines:
@@ -166,14 +186,14 @@ class Lines:
         return [line.decode() for line in lines if line.strip()][:most]
 
 
-def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+def _whole_lines(source: Source, size: int, longest: int) -> Iterator[tuple[int, bytes]]:
     """Yields blocks of whole lines, each with the number of its first line.
 
     Raises:
         InputError: the text is not UTF-8, blank, or has an endless line.
     """
     number, rest, first, blank = 1, b"", True, True
-    for piece in chain(_in_utf8(source), [None]):
+    for piece in chain(_in_utf8(source, size), [None]):
         data = rest + (piece or b"")
         if first:
             if len(data) < _LONGEST_MARK and piece is not None:
@@ -183,8 +203,8 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         # A carriage return at the very end may be the first half of a CRLF.
         cut = len(data) if piece is None else max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
         data, rest = data[:cut], data[cut:]
-        if len(rest) > _LONGEST_LINE:
-            reason = f"it is longer than {_LONGEST_LINE >> 20} MiB"
+        if len(rest) > longest:
+            reason = f"it is longer than {longest >> 20} MiB"
             raise InputError(source.name, f"line {number}", reason, "give a text with one row per line")
         if not data:
             continue
@@ -198,13 +218,13 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         raise InputError(source.name, "", "it holds only blanks", "give a table with rows")
 
 
-def _in_utf8(source: Source) -> Iterator[bytes]:
+def _in_utf8(source: Source, size: int) -> Iterator[bytes]:
     """Yields the content of a text in UTF-8.
 
     Raises:
         InputError: it is not in its encoding.
     """
-    pieces = source.pieces()
+    pieces = source.pieces(size)
     begin = next(pieces, b"")
     pieces = chain([begin], pieces)
     encoding = marked_encoding(begin)
