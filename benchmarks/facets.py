@@ -32,7 +32,7 @@ from problems import gaussian, named
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
-from jtsolve.backends.clutter.simplex import CuttingPlanes
+from jtsolve.backends.clutter.simplex import SIMPLEX, CuttingPlanes
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import UNSTOPPABLE
@@ -109,7 +109,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
         return True
 
     while violated and not subproblem.closed:  # rounds may also end early, where branching would gain more
-        cuts = CuttingPlanes(subproblem, None)
+        cuts = CuttingPlanes(subproblem, None, SIMPLEX, polish=False)
         cuts.run(check, UNSTOPPABLE)
         if cuts.failures:
             raise RuntimeError("the LP solver failed")

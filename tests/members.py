@@ -32,6 +32,7 @@ class Member:
     frugal: int = 0  # bytes where those do not fit
     exact: bool = False
     seconds: float = 1.0
+    certificate: str | None = None
 
     name: ClassVar[str] = "member"
 

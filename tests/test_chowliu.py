@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from math import inf
 
 import numpy as np
@@ -148,7 +148,7 @@ def test_accepts_constraints_that_do_not_matter_to_a_forest(n: int, constraints:
 def test_stops_with_a_forest_that_holds_the_required_edges(
     patience: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.backends.chowliu._AT_LEAST", 0.0)
+    monkeypatch.setattr("jtsolve.backends.chowliu.thread_time", count().__next__)  # a second each time
     required = frozenset(0b11 << v for v in range(2, 7))
     problem = named(gaussian(3, 9, 2), Constraints(required_edges=required, forbidden_edges=frozenset({3})))
     report = Recording(patience, Stop.INTERRUPTED)
@@ -164,7 +164,7 @@ def test_stops_with_a_forest_that_holds_the_required_edges(
 
 
 def test_stops_without_a_tree_when_it_is_not_connected_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.chowliu._AT_LEAST", 0.0)
+    monkeypatch.setattr("jtsolve.backends.chowliu.thread_time", count().__next__)  # a second each time
     problem = named(gaussian(3, 9, 2), Constraints(min_separator_size=1))
     ended = ChowLiu().solve(problem, Limits(), Recording(0, Stop.INTERRUPTED))
     assert ended == Outcome(None, stop=Stop.INTERRUPTED)

@@ -9,7 +9,7 @@ from itertools import combinations, product
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import networkx as nx
@@ -26,19 +26,21 @@ from problems import (
     repeatable,
     with_holes,
 )
+from searches import begun, searched
 from verifiers import verify
 
 from jtsolve.backends.brute import Brute, chordal_trees
-from jtsolve.backends.clutter import simplex, volume
 from jtsolve.backends.clutter.ascent_only import bound_by_ascent
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, scaled, within_reduced_cost
-from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import certificate_of
 from jtsolve.backends.clutter.inequalities import CutRows, RowVector, SetRow, no_good
 from jtsolve.backends.clutter.master import Master
 from jtsolve.backends.clutter.separation import SEPARATION, nearest, violated
+from jtsolve.backends.clutter.simplex import SIMPLEX
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
+from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import KnownTree
 from jtsolve.cli import run
@@ -342,14 +344,18 @@ def test_when_all_pairs_are_decided_one_graph_is_left() -> None:
     assert solve(problem, ALONE).score == pytest.approx(optimum_of(problem))
 
 
-@pytest.mark.parametrize("near", [volume.VOLUME.near, 1e-6])
-def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, near: float) -> None:
+@pytest.mark.parametrize("near", [VOLUME.near, 1e-6])
+def test_many_families_are_bounded_by_steps(near: float) -> None:
     # However few families the steps visit: a bound that fails for the others makes them visit more.
-    monkeypatch.setattr(volume, "VOLUME", replace(volume.VOLUME, near=near))
     problem = named(from_network(1, 12, 4, rows=200))
-    result = solve(problem, replace(ALONE, simplex=5))  # more families than that tie
-    assert result.stats["steps"] > 0
-    assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+    search = begun(problem, 5)  # more families than that tie
+    search.ascend()
+    volume = Volume(search.root.subproblem, VOLUME.first_creep, None)
+    volume.share = near
+    assert volume.run(5, 10**6, lambda *_: True, UNSTOPPABLE)
+    assert volume.steps > 0
+    assert search.run() is Stop.FINISHED
+    assert search.best.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
 
 
 def test_steps_continue_where_closure_drops_families_of_the_average() -> None:
@@ -364,37 +370,33 @@ def test_steps_continue_where_closure_drops_families_of_the_average() -> None:
     assert result.score == pytest.approx(expected.score)
 
 
-def test_rows_of_the_steps_may_wait_until_a_solution_violates_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def simplex_search(problem: Problem, **constants: Any) -> BranchAndBound:
+    """Returns a search by the simplex method at once."""
+    return searched(problem, 10**6, replace(BRANCHING, simplex=replace(SIMPLEX, **constants)))
+
+
+def test_rows_of_the_steps_may_wait_until_a_solution_violates_them() -> None:
     problem = named(from_network(1, 12, 4, rows=200))
-    at_once = replace(ALONE, simplex=10**6, ties=False)
-    expected = solve(problem, at_once)
-    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first_rows=3, rows_per_round=2))
-    result = solve(problem, at_once)
-    assert result.status is expected.status is Status.OPTIMAL
-    assert result.score == pytest.approx(expected.score)
-    assert result.stats["rounds"] > expected.stats["rounds"]
+    expected, found = simplex_search(problem), simplex_search(problem, first_rows=3, rows_per_round=2)
+    assert found.best.score == pytest.approx(expected.best.score)
+    assert found.rounds > expected.rounds
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_linear_program_may_begin_with_few_families(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_the_linear_program_may_begin_with_few_families(seed: int) -> None:
     problem = named(from_network(seed, 12, 4, rows=200))
-    at_once = replace(ALONE, simplex=10**6, ties=False)
-    expected = solve(problem, at_once)
-    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first_columns=12))
-    result = solve(problem, at_once)
-    assert result.status is expected.status is Status.OPTIMAL
-    assert result.score == pytest.approx(expected.score)
-    assert result.stats["rounds"] > expected.stats["rounds"]
-    assert result.stats["lp_failures"] == 0
+    expected, found = simplex_search(problem), simplex_search(problem, first_columns=12)
+    assert found.best.score == pytest.approx(expected.best.score)
+    assert found.rounds > expected.rounds
+    assert found.failures == 0
 
 
 @pytest.mark.parametrize("feature", ProblemFeature)
-def test_few_families_begin_under_every_constraint(
-    monkeypatch: pytest.MonkeyPatch, feature: ProblemFeature
-) -> None:
-    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first_columns=6))
+def test_few_families_begin_under_every_constraint(feature: ProblemFeature) -> None:
     for seed in range(14):
-        agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
+        problem = random_problem(1000 + seed, 2 + seed % 4, frozenset({feature}))
+        tree, best = simplex_search(problem, first_columns=6).best.tree, optimum_of(problem)
+        assert (-inf if tree is None else tree.score(problem.scores)) == pytest.approx(best, abs=1e-9)
 
 
 def test_families_that_join_make_the_linear_program_of_all() -> None:
@@ -707,7 +709,7 @@ def test_of_many_sets_those_that_no_better_tree_uses_are_not_listed(
     every = solve(problem, backend)
     assert (every.status, path.exists()) == (Status.OPTIMAL, True)
     path.unlink()
-    monkeypatch.setattr("jtsolve.backends.clutter.backend._MANY_SETS", 100)
+    monkeypatch.setattr("jtsolve.backends.clutter.backend.predicted_sets", lambda _: 1 << 18)
     few = solve(problem, backend)
     assert (few.status, few.score) == (Status.OPTIMAL, every.score)
     assert few.stats["families"] < every.stats["families"] / 2
@@ -745,7 +747,7 @@ def test_scores_on_demand_are_tabulated_and_their_best_families_are_the_first_bo
     for patience in range(1, 20, 2):  # whenever it is stopped
         early = Recording(patience=patience, reason=Stop.TIME)
         assert backend.solve(on_demand, Limits(threads=1), early).stop is Stop.TIME
-    monkeypatch.setattr("jtsolve.backends.clutter.table._BYTES", 1 << 60)  # no room
+    monkeypatch.setattr("jtsolve.backends.clutter.table.resident_memory", lambda: 1 << 60)  # no room
     report = Recording()
     again = replace(on_demand, scores=DataScores(table, Bic(), 3))
     assert backend.solve(again, Limits(threads=1), report).bound == outcome.bound

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
+from itertools import count
 from math import inf
 from time import monotonic
 from types import SimpleNamespace
@@ -15,9 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from problems import Recording, from_data, gaussian, integers, named, random_problem, small_problems
 
 from jtsolve.backends.brute import Brute
-from jtsolve.backends.clutter import ascent as module
 from jtsolve.backends.clutter import branch_and_bound
-from jtsolve.backends.clutter.ascent import ascend, cuts_raised
+from jtsolve.backends.clutter.ascent import ASCENT, ascend, cuts_raised
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, bound_of, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
@@ -131,18 +131,14 @@ def test_growing_up_sets_raise_the_same_cuts_as_those_from_scratch(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_on_large_lattices_families_of_little_reduced_cost_are_free(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LARGE", 0)
-    monkeypatch.setattr(module, "_STAY", 1.0)
+def test_on_large_lattices_families_of_little_reduced_cost_are_free(seed: int) -> None:
     subproblem = root_of(named(gaussian(seed, 6, 3)), seed)
     families, sinks = subproblem.families, subproblem.sinks
     bound = subproblem.evaluate(subproblem.multipliers)
     exact = by_definition(families, bound, sinks, set())
     little = sum(exact.values()) // 12
-    monkeypatch.setattr(module, "_THRESHOLD", little / EVERYTHING)
-    found = cuts_raised(families, bound, sinks, EVERYTHING)
+    large = replace(ASCENT, large=0, stay=1.0, threshold=little / EVERYTHING)
+    found = cuts_raised(families, bound, sinks, EVERYTHING, constants=large)
     assert found == by_definition(families, bound, sinks, set(), little)
     assert min(found.values()) > little >= min(exact.values())
     start = RowVector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -254,23 +250,19 @@ def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() ->
     assert falls[0] == 0 < falls[-1]
 
 
-@pytest.mark.parametrize("rough", [False, True])
-def test_a_large_lattice_stays_with_a_sink_and_ends_at_a_valid_bound_too(
-    monkeypatch: pytest.MonkeyPatch, *, rough: bool
-) -> None:
+def test_a_large_lattice_stays_with_a_sink_and_ends_at_a_valid_bound_too() -> None:
     subproblem = root_of(named(gaussian(3, 7, 3)))
     bound = subproblem.evaluate(subproblem.multipliers)
     usual = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
-    monkeypatch.setattr(module, "_LARGE", 0)
-    monkeypatch.setattr(module, "_STAY_ROUGH" if rough else "_STAY", 1000.0)
-    raises = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING, rough=rough)
+    large = replace(ASCENT, large=0, stay=1000.0)
+    raises = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING, constants=large)
     start = RowVector(*(part.astype(np.int64) for part in subproblem.multipliers))
     assert after(subproblem, start, raises).units == bound.units - sum(raises.values())
     assert list(raises) != list(usual)
 
 
 def test_the_bound_is_reported_during_the_ascent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branch_and_bound, "_BETWEEN_BOUNDS", 0.0)
+    monkeypatch.setattr(branch_and_bound, "monotonic", count().__next__)  # a second each time
     problem = named(gaussian(3, 7, 3))
     report = Recording()
     outcome = ClutterCuts().solve(problem, Limits(), report)

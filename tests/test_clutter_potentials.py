@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from problems import Recording, from_network, gaussian, named, random_problem, repeatable
 from scipy.optimize import check_grad
+from searches import searched
 
 from jtsolve.backends.clutter import branch_and_bound
-from jtsolve.backends.clutter import potentials as module
-from jtsolve.backends.clutter.ascent import ascend
-from jtsolve.backends.clutter.backend import ClutterCuts
-from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+from jtsolve.backends.clutter.ascent import ASCENT, ROUGH_ASCENT, ascend
+from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.kernels.potentials import (
     NEVER,
     Runs,
@@ -27,10 +26,10 @@ from jtsolve.backends.clutter.kernels.potentials import (
     stretch,
     update_potential,
 )
-from jtsolve.backends.clutter.potentials import Potentials, Stretching
+from jtsolve.backends.clutter.potentials import POTENTIALS, Potentials, Stretching
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import ALL_FEATURES
-from jtsolve.core.result import Status, Stop
+from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits
 from jtsolve.core.scores import UNSTOPPABLE
 from jtsolve.errors import InternalError
@@ -40,10 +39,12 @@ from jtsolve.solving import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.backends.clutter.ascent import AscentConstants
     from jtsolve.backends.clutter.subproblem import Subproblem
     from jtsolve.core.problem import Problem
 
-ALONE = ClutterCuts(start=REGISTRY["forward"], simplex=0, ties=False)
+EAGER = replace(BRANCHING, potentials=replace(POTENTIALS, least_width=1, least_gap=0.0, fruitless=2))
+"""Potentials replace steps for cliques of any size and any gap."""
 
 
 def after_ascent(problem: Problem) -> Subproblem:
@@ -62,23 +63,6 @@ def after_ascent(problem: Problem) -> Subproblem:
 def tight(seed: int, n: int = 8) -> Subproblem:
     """Returns a problem on which dual ascent leaves a gap."""
     return after_ascent(named(from_network(seed, n, 4, rows=200)))
-
-
-@pytest.fixture
-def created(monkeypatch: pytest.MonkeyPatch) -> list[Potentials]:
-    """Potentials replace steps for cliques of any size and any gap, and are collected."""
-    monkeypatch.setattr(
-        module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0, fruitless=2)
-    )
-    found: list[Potentials] = []
-
-    class Collected(Potentials):
-        def __init__(self, subproblem: Subproblem) -> None:
-            super().__init__(subproblem)
-            found.append(self)
-
-    monkeypatch.setattr(branch_and_bound, "Potentials", Collected)
-    return found
 
 
 def network(subproblem: Subproblem, cost: NDArray[np.int32]) -> nx.DiGraph:
@@ -222,12 +206,11 @@ def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_on_request() 
     assert values == sorted(values)
 
 
-def test_potentials_are_handed_over_as_cuts_near_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_potentials_are_handed_over_as_cuts_near_them() -> None:
     left = []
     for levels in (1, 10, 100, 1000):
-        monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, levels=levels))
         subproblem = tight(1)
-        potentials = Potentials(subproblem)
+        potentials = Potentials(subproblem, how=replace(POTENTIALS, levels=levels))
         potentials.polish(UNSTOPPABLE)
         families, gap, sinks = subproblem.families, potentials.gap, potentials._sinks
         potentials.hand_over()
@@ -259,10 +242,9 @@ def test_a_stretched_potential_never_falls() -> None:
         assert np.abs(total - potential).max() < 1.1
 
 
-def test_an_interrupted_run_keeps_its_bound_and_continues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, fruitless=2))
+def test_an_interrupted_run_keeps_its_bound_and_continues() -> None:
     subproblem = tight(1, 12)
-    potentials = Potentials(subproblem)
+    potentials = Potentials(subproblem, how=replace(POTENTIALS, fruitless=2))
     assert not subproblem.closed
     assert not potentials.run(0, lambda *_: True, Recording(patience=3, reason=Stop.TIME))
     units, sweeps = subproblem.units, potentials.sweeps
@@ -272,26 +254,23 @@ def test_an_interrupted_run_keeps_its_bound_and_continues(monkeypatch: pytest.Mo
     assert subproblem.units <= units
 
 
-def test_they_replace_steps_where_cliques_and_gap_are_large_and_no_certificate_is_requested(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.0))
+def test_they_replace_steps_where_cliques_and_gap_are_large_and_no_certificate_is_requested() -> None:
+    always = replace(POTENTIALS, least_gap=0.0)
     subproblem = tight(1, 12)
-    assert Potentials.promising(subproblem)
-    assert not Potentials.promising(after_ascent(named(gaussian(1, 6, 3))))
+    assert Potentials.promising(subproblem, always)
+    assert not Potentials.promising(after_ascent(named(gaussian(1, 6, 3))), always)
     subproblem.stages = []
-    assert not Potentials.promising(subproblem)
+    assert not Potentials.promising(subproblem, always)
     subproblem.stages = None
-    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
-    assert not Potentials.promising(subproblem)
+    assert not Potentials.promising(subproblem, replace(POTENTIALS, least_gap=0.99))
 
 
 def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    reported: list[bool] = []
+    used: list[AscentConstants] = []
 
-    def listening(*args: Any, rough: bool = False) -> Any:
-        reported.append(rough)
-        return ascend(*args, rough=rough)
+    def listening(*args: Any) -> Any:
+        used.append(args[-1])
+        return ascend(*args)
 
     monkeypatch.setattr(branch_and_bound, "ascend", listening)
     for problem, keep_stages in (
@@ -306,37 +285,34 @@ def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.Monkey
         assert tree is not None
         search.best.offer(tree)
         search.ascend()
-    assert reported == [True, False, False]
+    assert used == [ROUGH_ASCENT, ASCENT, ASCENT]
 
 
-def test_turns_end_where_only_a_better_tree_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turns_end_where_only_a_better_tree_was_missing() -> None:
     subproblem = tight(1, 12)
-    potentials = Potentials(subproblem)
-    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
+    potentials = Potentials(subproblem, how=replace(POTENTIALS, least_gap=0.99))
     assert not potentials.still_promising
     assert potentials.run(0, lambda *_: True, UNSTOPPABLE)
     assert potentials.sweeps == 0
 
 
-def test_trees_proved_by_potentials_are_the_best(created: list[Potentials]) -> None:
+def test_trees_proved_by_potentials_are_the_best() -> None:
+    used = False
     for seed in range(3):
         problem = named(from_network(seed, 12, 4, rows=200))
-        result = solve(problem, ALONE)
-        assert result.status is Status.OPTIMAL
-        assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
-    assert any(potentials.sweeps for potentials in created)
+        search = searched(problem, 0, EAGER)
+        assert search.best.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+        used |= search.root.by_potentials and search.steps > 0
+    assert used
 
 
-def test_potentials_prove_under_all_constraints(created: list[Potentials]) -> None:
+def test_potentials_prove_under_all_constraints() -> None:
     """Three at a time: under all at once, one problem in forty has a tree."""
     features = sorted(ALL_FEATURES, key=str)
     for seed in range(60):
         problem = random_problem(seed, 5, frozenset(repeatable(seed).sample(features, 3)))
-        expected = solve(problem, REGISTRY["brute"])
-        result = solve(problem, ALONE)
-        assert result.status is expected.status
-        assert result.score == pytest.approx(expected.score)
-    assert any(potentials.sweeps for potentials in created)
+        tree, expected = searched(problem, 0, EAGER).best.tree, solve(problem, REGISTRY["brute"]).score
+        assert (tree and tree.score(problem.scores)) == pytest.approx(expected)
 
 
 def test_near_families_that_closure_would_take_from_a_vertex_give_way_to_all() -> None:

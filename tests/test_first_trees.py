@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from problems import Recording, from_network, gaussian, named, random_problem, r
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
+from jtsolve.backends.lns.subsolver import RegionSolver
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
@@ -148,15 +149,13 @@ def test_lns_begins_at_the_treewidth_of_its_start_and_widens(monkeypatch: pytest
     backend = REGISTRY["lns"]
     assert isinstance(backend, LargeNeighbourhoodSearch)
     searched = []
-    from jtsolve.backends.lns import backend as module
+    original = RegionSolver.__init__
 
-    original = module._RegionSearch.__init__
-
-    def remember(self: object, options: object, problem: Problem, *more: object) -> None:
+    def remember(self: RegionSolver, problem: Problem, *more: Any) -> None:
         searched.append(problem.max_clique_size - 1)
-        original(self, options, problem, *more)  # type: ignore[arg-type]
+        original(self, problem, *more)
 
-    monkeypatch.setattr(module._RegionSearch, "__init__", remember)
+    monkeypatch.setattr(RegionSolver, "__init__", remember)
     problem = with_narrow_optimum(15)
     chain = JunctionTree.from_families([(0, 0), *((v, 1 << v - 1) for v in range(1, 15))])
     short = replace(backend, kicks=4)

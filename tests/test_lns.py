@@ -23,7 +23,6 @@ from problems import (
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
-from jtsolve.backends.lns import backend as module
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _RegionSearch
 from jtsolve.backends.lns.region import Noise, region_problem
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
@@ -444,23 +443,23 @@ def test_a_part_that_does_not_cover_the_boundary_is_not_inserted() -> None:
     assert meets_constraints(problem, outcome.tree)
 
 
-def test_the_cache_of_regions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = named(from_network(1, 14, 3))
+def test_the_cache_of_regions_is_bounded() -> None:
     known: list[int] = []
-    record = module._RegionSearch.record_optimum
 
-    def spied(self: Any, *arguments: Any) -> None:
-        record(self, *arguments)
-        known.append(len(self.optima))
+    class Watched(_RegionSearch):
+        def record_optimum(self, *arguments: Any) -> None:
+            super().record_optimum(*arguments)
+            known.append(len(self.optima))
 
-    monkeypatch.setattr(module._RegionSearch, "record_optimum", spied)
-    lns(region=6, kicks=1).solve(problem, Limits(), Recording())
-    assert max(known) > 2
-    known.clear()
-    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, cache=2))
-    outcome = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
-    assert outcome.tree is not None
+    problem = named(from_network(1, 14, 3))
+    start = greedy_tree(problem)
+    assert start is not None
+    few = Watched(lns(region=6, kicks=1), problem, Limits(), Recording(), start, cache=2)
+    assert few.outcome().tree is not None
     assert max(known) == 2
+    known.clear()
+    Watched(lns(region=6, kicks=1), problem, Limits(), Recording(), start).outcome()
+    assert max(known) > 2
 
 
 def test_only_scores_of_permitted_sizes_are_read() -> None:

@@ -15,21 +15,21 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
-from jtsolve.backends.merging import backend as module
-from jtsolve.backends.merging import starts
-from jtsolve.backends.merging.backend import Merging
+from jtsolve.backends.merging.backend import _TUNING, Merging, _Rounds
 from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.run import Limits, Run
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.varset import bounded_subsets, is_subset, members
 from jtsolve.errors import ChoiceError
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jtsolve.core.backend import Report
     from jtsolve.core.result import Outcome
     from jtsolve.core.scores import LocalScores
@@ -47,6 +47,7 @@ SMALL = Merging(
 )
 """With regions so small that a problem of a dozen variables is not solved by one of them."""
 
+LIMITS = Limits(seed=1, threads=1)
 FEATURES = sorted(LOCAL_FEATURES, key=lambda feature: feature.value)
 
 
@@ -84,11 +85,19 @@ def test_grown_trees_differ_are_no_wider_than_may_be_and_join_where_they_gain() 
     assert grown_tree(gaussian(1, 2, 1), 1, np.random.default_rng(0)).treewidth == 0
 
 
-def test_grown_trees_use_sets_with_scores_and_try_some_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grown_trees_use_sets_with_scores_and_try_some_of_many() -> None:
     scores = with_holes(3, gaussian(3, 9, 3), 0.3)
     assert max(grown_tree(scores, 3, np.random.default_rng(k)).score(scores) for k in range(9)) > -inf
-    monkeypatch.setattr(starts, "_MOST_HOSTS", 1)
-    assert grown_tree(scores, 3, np.random.default_rng(0)).treewidth <= 2
+    read: list[int] = []
+
+    class Counted(DenseScores):
+        def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+            read.append(len(sets))
+            return super().batch(sets)
+
+    squares = np.array([mask.bit_count() ** 2.0 for mask in bounded_subsets(14, 14)])
+    assert grown_tree(Counted(14, 14, squares), 14, np.random.default_rng(0)).treewidth == 13
+    assert max(read) == 1000  # of the 1,716 sets of six
 
 
 def test_a_stop_ends_growing() -> None:
@@ -162,15 +171,18 @@ def test_trees_meet_the_constraints(feature: ProblemFeature) -> None:
     assert outcome.tree is None or problem.permits(outcome.tree)
 
 
-def test_an_overlong_merge_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, seconds=-1.0))
+def merged(backend: Merging, problem: Problem, limits: Limits = LIMITS, **tuning: Any) -> Outcome:
+    """Returns the outcome with other constants than those of the backend."""
+    return _Rounds(backend, problem, limits, Recording(), replace(_TUNING, **tuning)).outcome()
+
+
+def test_an_overlong_merge_is_abandoned() -> None:
     problem = named(gaussian(1, 8, 3, 5.0))
-    outcome = replace(SMALL, rounds=30).solve(problem, Limits(), Recording())
+    outcome = merged(replace(SMALL, rounds=30), problem, seconds=-1.0)
     assert outcome.tree is not None
-    assert outcome.stats["abandoned"] > module._TUNING.abandoned_pairs
+    assert outcome.stats["abandoned"] > _TUNING.abandoned_pairs
     assert outcome.stats["kicks"] > 0  # the local search has taken over
-    lone = replace(SMALL, rounds=0, otherwise=None).solve(problem, Limits(), Recording())
-    assert "kicks" not in lone.stats
+    assert "kicks" not in merged(replace(SMALL, rounds=0, otherwise=None), problem, seconds=-1.0).stats
 
 
 def test_after_the_last_round_another_search_continues_from_the_best_tree() -> None:
@@ -185,8 +197,7 @@ def test_after_the_last_round_another_search_continues_from_the_best_tree() -> N
     assert outcome.tree.score(problem.scores) >= alone.tree.score(problem.scores)
 
 
-def test_rounds_without_a_better_tree_and_another_search_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, least_patience=0.0))
+def test_rounds_without_a_better_tree_and_another_search_alternate() -> None:
     order: list[str] = []
 
     class Merge(ClutterCuts):
@@ -222,7 +233,8 @@ def test_rounds_without_a_better_tree_and_another_search_alternate(monkeypatch: 
     otherwise = Otherwise(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=10**9)
     backend = replace(SMALL, exact=Merge(), otherwise=otherwise, rounds=10**9)
     recording = UntilThirdTurn(patience=10**7, reason=Stop.TIME)
-    outcome = backend.solve(named(from_data(1, 13, 3)), Ticks(), recording)
+    impatient = replace(_TUNING, least_patience=0.0)
+    outcome = _Rounds(backend, named(from_data(1, 13, 3)), Ticks(), recording, impatient).outcome()
     assert outcome.stop is Stop.INTERRUPTED
     assert outcome.tree == recording.trees[-1]
     turns = " ".join(order)
@@ -297,10 +309,7 @@ def test_its_options_are_set_by_name() -> None:
         REGISTRY.parse("merging:exact=forward")
 
 
-def test_without_trajectories_descents_and_searches_widen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, large=0))
+def test_without_trajectories_descents_and_searches_widen() -> None:
     problem = named(gaussian(2, 12, 5))
     ranges = []
 
@@ -314,21 +323,18 @@ def test_without_trajectories_descents_and_searches_widen(
     spy = Spy(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=1)
     for backend in (replace(SMALL, improve=spy), replace(SMALL, descent=spy)):
         ranges.clear()
-        solve(problem.with_treewidth(2), backend, Run(Limits(seed=1, threads=1)))
+        merged(backend, problem.with_treewidth(2), large=0)
         assert not any(ranges)
         ranges.clear()
-        solve(problem.with_treewidth(4), backend, Run(Limits(seed=1, threads=1)))
+        merged(backend, problem.with_treewidth(4), large=0)
         assert range(2, 4) in ranges
     assert all(ranges)  # from any start of a descent
 
 
-def test_wide_cliques_have_trajectories_which_end_without_a_time_limit_when_some_found_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, idle=2))
+def test_wide_cliques_have_trajectories_which_end_without_a_time_limit_when_some_found_nothing() -> None:
     began, shaken = [], []
 
-    class Watched(module._Rounds):
+    class Watched(_Rounds):
         def begin_trajectory(self, best: JunctionTree) -> None:
             super().begin_trajectory(best)
             began.append(self.failed_trajectories)
@@ -339,23 +345,21 @@ def test_wide_cliques_have_trajectories_which_end_without_a_time_limit_when_some
             shaken.append(current)
             return super().descend_perturbed(current)
 
-    monkeypatch.setattr(module, "_Rounds", Watched)
     problem = named(gaussian(2, 12, 5)).with_treewidth(3)
-    solve(problem.with_treewidth(2), SMALL, Run(Limits(seed=1, threads=1)))
+    few_idle = replace(_TUNING, idle=2)
+    Watched(SMALL, problem.with_treewidth(2), LIMITS, Recording(), few_idle).outcome()
     assert not began
-    result = solve(problem, SMALL, Run(Limits(seed=1, threads=1)))
+    result = Watched(SMALL, problem, LIMITS, Recording(), few_idle).outcome()
     assert result.tree is not None
     assert problem.permits(result.tree)
-    assert began[-1] == module._TUNING.trajectories
+    assert began[-1] == _TUNING.trajectories
     assert shaken
 
 
-def test_a_trajectory_that_reaches_the_best_tree_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_trajectory_that_reaches_the_best_tree_ends() -> None:
     ended: list[bool] = []
 
-    class Watched(module._Rounds):
+    class Watched(_Rounds):
         def begin_trajectory(self, best: JunctionTree) -> None:
             ended.append(self.has_met_best)
             if self.has_met_best:
@@ -363,12 +367,10 @@ def test_a_trajectory_that_reaches_the_best_tree_ends(
                 assert self.current is not best
                 assert self.value(self.current) == pytest.approx(self.score)
             else:
-                assert self.idle > module._TUNING.idle
+                assert self.idle > _TUNING.idle
             super().begin_trajectory(best)
 
-    monkeypatch.setattr(module, "_Rounds", Watched)
     for seed in range(3):
-        problem = named(from_data(seed, 12, 4))
-        solve(problem, replace(SMALL, rounds=20), Run(Limits(seed=1, threads=1)))
+        Watched(replace(SMALL, rounds=20), named(from_data(seed, 12, 4)), LIMITS, Recording()).outcome()
     assert any(ended)
     assert not all(ended)

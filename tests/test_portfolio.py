@@ -23,7 +23,6 @@ from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
-from jtsolve.backends.portfolio import ledger, pool
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack_problem, unpack
 from jtsolve.backends.portfolio.pool import Pool
@@ -136,11 +135,11 @@ def test_a_member_with_a_forbidden_graph_fails() -> None:
         does("answer").solve(named(gaussian(0, N, 2), forbidden), Limits(), Recording())
 
 
-def test_a_proof_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_GRACE", 60.0)
+def test_a_proof_ends_the_others() -> None:
     problem, limits = wide(), Limits(threads=2)
     recorder = Recorder(problem, Run(limits))  # the proof comes after the first tree
-    outcome = does("wait", "follow", "hang").solve(problem, limits, recorder)
+    # A member that writes a certificate has enough time to stop.
+    outcome = does("wait", "follow", "hang", certificate="proof.json").solve(problem, limits, recorder)
     assert outcome.tree is not None
     assert outcome.bound == outcome.tree.score(wide().scores)
     assert outcome.stop is Stop.FINISHED
@@ -372,15 +371,13 @@ def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "kind"), [("answer", "ended"), ("raise", "failed"), ("raise oddly", "failed")]
 )
-def test_a_process_always_answers(
-    task: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_MemberReport, "await_stop", lambda _line: None)
+def test_a_process_always_answers(task: str, kind: str, tmp_path: Path) -> None:
     ours, theirs = Pipe()
     ours.send_bytes(pack_problem(wide(), tmp_path / "scores"))
     ours.send_bytes(pickle.dumps(Assignment(Member(task), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
     main(theirs)
     sent, content = ours.recv()
+    ours.close()
     assert sent == kind
     if kind == "ended":
         assert content.stats["seed"] == 5
@@ -476,10 +473,16 @@ def test_with_few_variables_one_that_searches_comes_before_a_proof() -> None:
 # Without a time limit.
 
 
-def test_a_proof_continues_for_a_while_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_LEAST_PATIENCE", 0.2)
+def test_a_proof_continues_for_a_while_after_the_search() -> None:
+    class Hurried(Limits):
+        __slots__ = ()
+
+        @property
+        def elapsed(self) -> float:
+            return 100 * super().elapsed
+
     members = (Member("answer"), Member("wait", exact=True))
-    outcome = Portfolio(members).solve(wide(6), Limits(threads=1), Recording())
+    outcome = Portfolio(members).solve(wide(6), Hurried(threads=1), Recording())
     assert outcome.stop is Stop.STEPS
     assert outcome.stats["members"]["member 1"] == {"stopped": True}
     with pytest.raises(ValueError, match="patience"):

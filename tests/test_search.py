@@ -147,10 +147,9 @@ def test_a_holder_is_found_after_the_known_one_is_removed() -> None:
 # Scores.
 
 
-def test_scores_that_are_forgotten_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.search.scores.CACHED_SCORES", 3)
+def test_scores_that_are_forgotten_are_looked_up_again() -> None:
     scores = gaussian(0, 6, 3)
-    known = NoisyScores(scores, repeatable(0))
+    known = NoisyScores(scores, repeatable(0), most=3)
     for masks in ([0b11, 0b101, 0b111], [0b1011, 0b110], [0b11]):
         known.fetch(masks)
         assert known.gain(masks, []) == pytest.approx(sum(scores.score(mask) for mask in masks))

@@ -44,6 +44,7 @@ number of families for each sink, over all visits. Memory: 24 bytes a family, a 
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,24 +62,31 @@ if TYPE_CHECKING:
     from jtsolve.backends.clutter.subproblem import Stage, Subproblem
     from jtsolve.families.families import Families
 
-_LARGE = 2_000_000
-_THRESHOLD, _THRESHOLD_ROUGH = 3e-4, 5e-4
-"""Above `_LARGE` families, those of reduced cost up to this share of the gap count as free. On plants at
-treewidth 3 (3.6 million families) the ascent ended 1.8 % above the best tree after 27 s; with 0 it was 5.5 %
-above after a minute."""
-_STAY, _STAY_ROUGH = 1.5, 3.0
-"""Above `_LARGE` families, a sink is raised again as long as it has less than `_STAY` times the entering
-families of the next: on plants at treewidth 3 the bound after 22 s was 4,900 nats better. A rough ascent ends
-there 2.4 s sooner and 1,080 nats higher, but sweeps of potentials after it are ahead from the third round
-on."""
+
+@dataclass(frozen=True, slots=True)
+class AscentConstants:
+    """The constants of the method."""
+
+    large: int = 2_000_000
+    threshold: float = 3e-4
+    """Above `large` families, those of reduced cost up to this share of the gap count as free. On plants at
+    treewidth 3 (3.6 million families) the ascent ended 1.8 % above the best tree after 27 s; with 0 it was
+    5.5 % above after a minute."""
+    stay: float = 1.5
+    """Above `large` families, a sink is raised again as long as it has less than this factor of the entering
+    families of the next: on plants at treewidth 3 the bound after 22 s was 4,900 nats better."""
+
+
+ASCENT, ROUGH_ASCENT = AscentConstants(), AscentConstants(threshold=5e-4, stay=3.0)
+"""On plants at treewidth 3, a rough ascent ends 2.4 s sooner and 1,080 nats higher, but sweeps of potentials
+after it are ahead from the third round on."""
 
 
 def ascend(
     subproblem: Subproblem,
     multipliers: RowVector,
     proceed: Callable[[int], bool],
-    *,
-    rough: bool = False,
+    constants: AscentConstants = ASCENT,
 ) -> tuple[Bound, NDArray[np.int64] | None]:
     """Raises multipliers by dual ascent; the subproblem adopts them if they do not worsen its bound.
 
@@ -92,7 +100,7 @@ def ascend(
         multipliers: of its rows, in nats.
         proceed: called at every visit of a sink with the bound so far, in units; returns False for an early
             end.
-        rough: whether the ascent may end sooner and higher on large lattices, before `potentials`.
+        constants: of the method; `ROUGH_ASCENT` before `potentials`.
 
     Returns:
         See `Subproblem.improve`.
@@ -112,7 +120,7 @@ def ascend(
         subproblem.sinks,
         start.units - subproblem.best.close,
         subproblem.centre,
-        rough=rough,
+        constants=constants,
         proceed=on_fall,
     )
     if not goes_on and subproblem.stages is None:
@@ -160,7 +168,7 @@ def cuts_raised(
     enough: int,
     guide: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     *,
-    rough: bool = False,
+    constants: AscentConstants = ASCENT,
     proceed: Callable[[int], bool] = lambda _: True,
     on_raise: Callable[[int, NDArray[np.int32], int], object] | None = None,
 ) -> dict[Clutter, int]:
@@ -172,7 +180,7 @@ def cuts_raised(
         sinks: positions of the sets that are complete in every tree.
         enough: the fall of the bound, in units, at which the ascent ends.
         guide: the families of a good tree (positions, slots), or None.
-        rough: see `ascend`.
+        constants: see `ascend`.
         proceed: called at every visit of a sink with the fall so far, in units; returns whether to continue.
         on_raise: called with the number of the sink, the generators of its cut, and the raise; the result is
             then empty. Each cut of a sink includes the one before it.
@@ -194,8 +202,8 @@ def cuts_raised(
     inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
     entering = [nothing for _ in sinks]
     generators = [np.array([sink], dtype=np.int32) for sink in sinks]
-    is_large = facets.size > _LARGE
-    threshold = int((_THRESHOLD_ROUGH if rough else _THRESHOLD) * enough) if is_large else 0
+    is_large = facets.size > constants.large
+    threshold = int(constants.threshold * enough) if is_large else 0
     upper, lower = (nothing, nothing) if guide is None else (guide[0], facets[guide])
 
     def key(k: int) -> tuple[int, int]:
@@ -215,7 +223,7 @@ def cuts_raised(
     # Only F(a) of the current sink changes, so that the keys in the heap stay valid.
     waiting = [(key(k), k) for k in range(len(sinks)) if proceed(0) and not close(k, nothing)]
     heapq.heapify(waiting)
-    stay = (_STAY_ROUGH if rough else _STAY) if is_large else 1.0
+    stay = constants.stay if is_large else 1.0
     fallen = 0
     k = heapq.heappop(waiting)[1] if waiting else None
     # Invariant: all reduced costs are ≥ 0, no F(a) in the heap contains ∅, and D has fallen by `fallen`.

@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.backends.clutter.ascent import bound_alone
-from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, ProofNode
+from jtsolve.backends.clutter.branch_and_bound import BETWEEN_BOUNDS, BranchAndBound, ProofNode
 from jtsolve.backends.clutter.certificate import Proof
 from jtsolve.backends.clutter.subproblem import Stage
 from jtsolve.core.bounds import range_bound
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _BYTES_PER_SET, _BYTES_PER_FAMILY = 20, 32
 """Memory of a set and of each of its families, besides `predicted_memory`, a bit for each set and vertex, and
 the lists of entering families."""
-_BETWEEN_BOUNDS = 0.2
-"""Seconds between two reported bounds."""
 
 
 def memory_of_ascent(problem: Problem) -> int:
@@ -70,7 +68,7 @@ def bound_by_ascent(
 
     def on_fall(units: int) -> bool:
         nonlocal reported
-        if limits.elapsed < reported + _BETWEEN_BOUNDS:
+        if limits.elapsed < reported + BETWEEN_BOUNDS:
             return report.stop is None
         reported = limits.elapsed
         bound = max(search.best.score, search.scale.nats(units))

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.clutter.ascent import ascend
+from jtsolve.backends.clutter.ascent import ASCENT, ROUGH_ASCENT, ascend
 from jtsolve.backends.clutter.bound import best_bound, scaled
 from jtsolve.backends.clutter.inequalities import Clutter, CutRows, RowVector
-from jtsolve.backends.clutter.potentials import Potentials
+from jtsolve.backends.clutter.potentials import POTENTIALS, Potentials, PotentialsConstants
 from jtsolve.backends.clutter.separation import Point
-from jtsolve.backends.clutter.simplex import CuttingPlanes
+from jtsolve.backends.clutter.simplex import SIMPLEX, CuttingPlanes, SimplexConstants
 from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
 from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.backends.support.report import NewIncumbents
@@ -61,13 +61,15 @@ class BranchingConstants:
     rounded: int = 100_000
     """Families up to which points of potentials are rounded to trees: on 48 variables of plants, such trees
     scored 20,000 nats less than the best one, and cost time."""
+    potentials: PotentialsConstants = POTENTIALS
+    simplex: SimplexConstants = SIMPLEX
 
 
 BRANCHING = BranchingConstants()
 _FLAT = -2000
 """Shift of a certificate at which every score is rounded to 0."""
 _HALF = 0.5
-_BETWEEN_BOUNDS = 0.2
+BETWEEN_BOUNDS = 0.2
 """Seconds between two bounds reported during an ascent."""
 _NO_POINT = Point(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
@@ -110,8 +112,8 @@ class OpenNode:
 class BranchAndBound:
     """The open nodes below a root, and the best tree."""
 
-    def __init__(self, root: OpenNode, limits: Limits, *, few: int = BRANCHING.few) -> None:
-        self.root, self.few = root, few
+    def __init__(self, root: OpenNode, limits: Limits, few: int, constants: BranchingConstants) -> None:
+        self.root, self.few, self.constants = root, few, constants
         self.threads = limits.workers
         self.best = root.subproblem.best
         self.report, self.scale = self.best.report, self.best.scale
@@ -135,6 +137,7 @@ class BranchAndBound:
         keep_stages: bool,
         few: int = BRANCHING.few,
         flat: bool = False,
+        constants: BranchingConstants = BRANCHING,
     ) -> BranchAndBound:
         """Returns the search of a problem, with a cut for every required edge.
 
@@ -146,6 +149,7 @@ class BranchAndBound:
             keep_stages: whether to keep the proof of each node, for a certificate.
             few: number of families up to which the simplex method follows the ascent directly.
             flat: whether all scores count as 0: the search ends with any tree, or a proof of infeasibility.
+            constants: of the method.
         """
         n = families.n
         families = families.flat() if flat else families
@@ -167,7 +171,7 @@ class BranchAndBound:
             [*range(1, n + 1), *edges],
             [] if keep_stages else None,
         )
-        return cls(OpenNode(subproblem, {}, VOLUME.first_creep), limits, few=few)
+        return cls(OpenNode(subproblem, {}, VOLUME.first_creep), limits, few, constants)
 
     def run(self) -> Stop:
         """Searches until no node is open, or the report ends it; returns why it stopped."""
@@ -244,7 +248,7 @@ class BranchAndBound:
             families = int(subproblem.families.allowed.sum())
             node.point = point
             self._adopt(subproblem)
-            if node.potentials is None or families <= BRANCHING.rounded:
+            if node.potentials is None or families <= self.constants.rounded:
                 self._round(subproblem, point, bound)
             self.current = subproblem.units
             return self.report(bound=self.bound, note=f"{families} families")
@@ -260,8 +264,8 @@ class BranchAndBound:
         if by_volume and not self._run_volume(node, pool, on_point):
             return False
         # 3. The simplex method for the LP over the remaining families.
-        if not subproblem.closed and int(subproblem.families.allowed.sum()) <= BRANCHING.many:
-            simplex = CuttingPlanes(subproblem, pool, polishes=node.by_potentials)
+        if not subproblem.closed and int(subproblem.families.allowed.sum()) <= self.constants.many:
+            simplex = CuttingPlanes(subproblem, pool, polish=node.by_potentials, how=self.constants.simplex)
             finished = simplex.run(on_point, self.report)
             self.rounds += simplex.rounds
             self.failures += simplex.failures
@@ -279,12 +283,12 @@ class BranchAndBound:
     ) -> bool:
         """Bounds a node by potentials if they are promising; returns False if it was interrupted."""
         if node.potentials is None:
-            if not Potentials.promising(node.subproblem):
+            if not Potentials.promising(node.subproblem, self.constants.potentials):
                 return True
-            node.potentials = Potentials(node.subproblem)
+            node.potentials = Potentials(node.subproblem, how=self.constants.potentials)
         potentials = node.potentials
         sweeps = potentials.sweeps
-        finished = potentials.run(BRANCHING.factor_after_potentials * self.few, on_point, self.report)
+        finished = potentials.run(self.constants.factor_after_potentials * self.few, on_point, self.report)
         self.steps += potentials.sweeps - sweeps
         if finished:
             node.by_potentials, node.potentials = potentials.still_promising, None
@@ -300,7 +304,7 @@ class BranchAndBound:
     ) -> bool:
         """Bounds a node by the volume algorithm; returns False if it was interrupted."""
         volume = Volume(node.subproblem, node.creep, pool)
-        finished = volume.run(self.few, BRANCHING.many, on_point, self.report)
+        finished = volume.run(self.few, self.constants.many, on_point, self.report)
         self.steps += volume.steps
         node.creep = volume.creep
         return finished
@@ -324,14 +328,15 @@ class BranchAndBound:
 
         def on_fall(units: int) -> bool:
             nonlocal reported
-            if monotonic() < reported + _BETWEEN_BOUNDS:
+            if monotonic() < reported + BETWEEN_BOUNDS:
                 return self.report.stop is None
             reported, self.current = monotonic(), units
             return self.report(bound=self.bound, note="dual ascent")
 
         # Sweeps of potentials make up for a rough ascent before a fine one ends.
-        rough = Potentials.applicable(subproblem)
-        bound, _ = ascend(subproblem, subproblem.multipliers, on_fall, rough=rough)
+        rough = Potentials.applicable(subproblem, self.constants.potentials)
+        how = ROUGH_ASCENT if rough else ASCENT
+        bound, _ = ascend(subproblem, subproblem.multipliers, on_fall, how)
         node.ascended = self.report.stop is None
         return bound if subproblem.feasible else None
 

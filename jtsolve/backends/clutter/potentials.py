@@ -116,17 +116,21 @@ class Potentials:
     Attributes:
         sweeps: number of completed sweeps.
         gap: of the present potentials, in nats.
-        temperature: of the next stretching, as in `POTENTIALS`.
+        temperature: of the next stretching, as in `how`.
         position: positions of the initial sets, -1 for dropped ones; None if none is dropped.
     """
 
     def __init__(
-        self, subproblem: Subproblem, multipliers: RowVector | None = None, rows: CutRows | None = None
+        self,
+        subproblem: Subproblem,
+        multipliers: RowVector | None = None,
+        rows: CutRows | None = None,
+        how: PotentialsConstants = POTENTIALS,
     ) -> None:
-        self.subproblem = subproblem
+        self.subproblem, self.how = subproblem, how
         self.random = np.random.default_rng(_SEED)
         self.sweeps = self.stretched = 0
-        self.temperature = POTENTIALS.temperature
+        self.temperature = self.how.temperature
         rows, multipliers = rows or subproblem.rows, multipliers or subproblem.multipliers
         units = RowVector(*map(subproblem.best.scale.units_of, multipliers))
         self.base, self.price = rows.weighted(
@@ -143,26 +147,26 @@ class Potentials:
         self._evaluate_and_fix()
 
     @staticmethod
-    def applicable(subproblem: Subproblem) -> bool:
+    def applicable(subproblem: Subproblem, how: PotentialsConstants = POTENTIALS) -> bool:
         """Returns whether potentials apply: with large cliques, a known tree, and no certificate."""
         return (
             subproblem.stages is None
             and subproblem.best.tree is not None
-            and subproblem.families.width >= POTENTIALS.least_width
-            and len(subproblem.sinks) <= POTENTIALS.most_sinks
+            and subproblem.families.width >= how.least_width
+            and len(subproblem.sinks) <= how.most_sinks
         )
 
     @staticmethod
-    def promising(subproblem: Subproblem) -> bool:
+    def promising(subproblem: Subproblem, how: PotentialsConstants = POTENTIALS) -> bool:
         """Returns whether potentials apply, and the ascent has left a large gap."""
-        return Potentials.applicable(subproblem) and _leaves_much(
-            subproblem, subproblem.units, _without_cuts(subproblem)
+        return Potentials.applicable(subproblem, how) and _leaves_much(
+            subproblem, subproblem.units, _without_cuts(subproblem), how.least_gap
         )
 
     @property
     def still_promising(self) -> bool:
         """Whether the gap after the ascent is large with the present best tree, too."""
-        return _leaves_much(self.subproblem, self.start, self.top)
+        return _leaves_much(self.subproblem, self.start, self.top, self.how.least_gap)
 
     def run(
         self,
@@ -182,7 +186,7 @@ class Potentials:
             False if it was interrupted; a later call resumes.
         """
         subproblem = self.subproblem
-        before, fruitless, since = subproblem.gap, 0, POTENTIALS.rounds
+        before, fruitless, since = subproblem.gap, 0, self.how.rounds
         while not subproblem.closed and int(subproblem.families.allowed.sum()) > enough:
             if not self.still_promising:  # only a better tree was missing, and is known now
                 return True
@@ -193,17 +197,17 @@ class Potentials:
                 return False
             # A stretching costs as much as several rounds, and waits until these stall.
             since += 1
-            if subproblem.closed or since < POTENTIALS.rounds or self.gap < (1 - POTENTIALS.little) * gap:
+            if subproblem.closed or since < self.how.rounds or self.gap < (1 - self.how.little) * gap:
                 continue
-            fell = before - subproblem.gap >= POTENTIALS.least_progress * before
+            fell = before - subproblem.gap >= self.how.least_progress * before
             before = subproblem.gap
 
             if fell or self.stretched == 0:
                 fruitless = 0
             else:
                 fruitless += 1
-                self.temperature = max(POTENTIALS.coldest, POTENTIALS.cooling * self.temperature)
-            if fruitless == POTENTIALS.fruitless:
+                self.temperature = max(self.how.coldest, self.how.cooling * self.temperature)
+            if fruitless == self.how.fruitless:
                 return True
             self._stretch(report)
             since = 0
@@ -214,14 +218,14 @@ class Potentials:
     def polish(self, report: Stoppable) -> None:
         """Sweeps while rounds gain."""
         gap = inf
-        while not self.subproblem.closed and self.gap < (1 - POTENTIALS.little) * gap:
+        while not self.subproblem.closed and self.gap < (1 - self.how.little) * gap:
             gap = self.gap
             if not self._run_round(report):
                 return
 
     def hand_over(self) -> None:
         """Replaces the rows of the subproblem by level sets of the potentials, at even distances."""
-        subproblem, cuts = self.subproblem, self._cuts(POTENTIALS.levels)
+        subproblem, cuts = self.subproblem, self._cuts(self.how.levels)
         multipliers = subproblem.multipliers._replace(cuts=np.array(list(cuts.values())))
         subproblem.set_multipliers(
             multipliers, CutRows(subproblem.families, list(cuts), subproblem.rows.set_rows)
@@ -393,6 +397,7 @@ class Stretching:
     def __init__(self, potentials: Potentials) -> None:
         subproblem = potentials.subproblem
         self.families, self.potentials = subproblem.families, potentials.potentials
+        self.how = potentials.how
         unit = subproblem.best.scale.unit
         self.step_unit = unit * (1 << potentials.shift)
         self.temperature = potentials.temperature * subproblem.gap / self.families.n
@@ -400,7 +405,7 @@ class Stretching:
         self.target = (subproblem.best.target + potentials.price) * unit
         tops = potentials.tops
         # All intervals have the same length, a power of two, so that a shift finds the interval of a value.
-        self.bits = max(0, int(np.ceil(np.log2(max(1, tops.sum() / POTENTIALS.slopes)))))
+        self.bits = max(0, int(np.ceil(np.log2(max(1, tops.sum() / potentials.how.slopes)))))
         counts = (tops >> self.bits) + 1
         self.ends = np.concatenate(([0], np.cumsum(counts)))
         starts = np.arange(self.ends[-1]) - np.repeat(self.ends[:-1], counts) << self.bits
@@ -445,7 +450,7 @@ class Stretching:
             jac=True,
             bounds=[(0.0, inf)] * int(self.ends[-1]),
             callback=stop_early,
-            options={"maxiter": POTENTIALS.iterations, "maxcor": POTENTIALS.memory, "ftol": 0.0},
+            options={"maxiter": self.how.iterations, "maxcor": self.how.memory, "ftol": 0.0},
         )
         slopes: NDArray[np.float64] = found.x
         return slopes
@@ -457,7 +462,7 @@ def _without_cuts(subproblem: Subproblem) -> int:
     return subproblem.evaluate(subproblem.multipliers._replace(cuts=cuts)).units
 
 
-def _leaves_much(subproblem: Subproblem, units: int, top: int) -> bool:
-    """Returns whether a bound leaves a large share of the possible gain over the bound without cuts."""
+def _leaves_much(subproblem: Subproblem, units: int, top: int, share: float) -> bool:
+    """Returns whether a bound leaves more than a share of the possible gain over the bound without cuts."""
     target = subproblem.best.target
-    return units - target > POTENTIALS.least_gap * (top - target)
+    return units - target > share * (top - target)

@@ -84,13 +84,14 @@ class CuttingPlanes:
     Args:
         subproblem: to bound.
         pool: threads for the separation, or None.
-        polishes: whether sweeps of potentials continue from the multipliers of each LP.
+        how: constants of the method.
+        polish: whether sweeps of potentials continue from the multipliers of each LP.
     """
 
     def __init__(
-        self, subproblem: Subproblem, pool: ThreadPoolExecutor | None, *, polishes: bool = False
+        self, subproblem: Subproblem, pool: ThreadPoolExecutor | None, how: SimplexConstants, *, polish: bool
     ) -> None:
-        self.subproblem, self.pool, self.polishes = subproblem, pool, polishes
+        self.subproblem, self.pool, self.polish, self.how = subproblem, pool, polish, how
         self.rounds = self.failures = 0
 
     def run(self, on_point: Callable[[Point, Bound], bool], report: Stoppable) -> bool:
@@ -110,16 +111,16 @@ class CuttingPlanes:
             order = np.argsort(-subproblem.multipliers.cuts, kind="stable").tolist()
             first, others = (
                 [rows.clutters[k] for k in sorted(part)]
-                for part in (order[: SIMPLEX.first_rows], order[SIMPLEX.first_rows :])
+                for part in (order[: self.how.first_rows], order[self.how.first_rows :])
             )
             self.waiting = CutRows(families, others)
             columns = np.zeros_like(families.allowed)
-            columns[_nearest(families, bound, families.allowed, SIMPLEX.first_columns)] = True
+            columns[_nearest(families, bound, families.allowed, self.how.first_columns)] = True
             columns[bound.union, bound.slot] = True  # every vertex has one
             if subproblem.centre is not None:  # the best tree satisfies all rows
                 columns[subproblem.centre] = True
-            master = Master(families, columns, CutRows(families, first, rows.set_rows), SIMPLEX.escape)
-            master.age[:] = SIMPLEX.patience  # rows that are slack in the first solution are dropped
+            master = Master(families, columns, CutRows(families, first, rows.set_rows), self.how.escape)
+            master.age[:] = self.how.patience  # rows that are slack in the first solution are dropped
             return self._rounds(master, bound.units, on_point, report)
         except LPFailure:  # branching continues from the best multipliers
             self.failures += 1
@@ -147,10 +148,10 @@ class CuttingPlanes:
             is_worse, least = bound.units > least, min(bound.units, least)
             union, slot = _improving(master, bound)
             # If no column is missing and x pays the escape, its price is too low or the LP is infeasible.
-            dear = master.escaped > SIMPLEX.tolerance
-            if not union.size and dear and master.raise_price(SIMPLEX.price_factor, self._most_price()):
+            dear = master.escaped > self.how.tolerance
+            if not union.size and dear and master.raise_price(self.how.price_factor, self._most_price()):
                 continue
-            at = np.flatnonzero(master.x > SIMPLEX.support)
+            at = np.flatnonzero(master.x > self.how.support)
             point = Point(master.union[at], master.slot[at], master.x[at])
             if not on_point(point, bound):
                 return False
@@ -158,14 +159,14 @@ class CuttingPlanes:
                 master.add_columns(union, slot)
                 if dear or is_worse:
                     continue
-            master.purge(SIMPLEX.patience)
+            master.purge(self.how.patience)
             if not self._cut(master, point, bound, report) and not union.size:
                 return True
             # The least gap so far after each round: when it tails off, branching gains more than cuts.
             gaps.append(min([float(bound.units - subproblem.best.target), *gaps[-1:]]))
-            if len(gaps) > SIMPLEX.check and not subproblem.best.flat:  # a flat bound falls at the end only
-                before = gaps[-1 - SIMPLEX.check]
-                if before - gaps[-1] < SIMPLEX.least_progress * gaps[-1]:
+            if len(gaps) > self.how.check and not subproblem.best.flat:  # a flat bound falls at the end only
+                before = gaps[-1 - self.how.check]
+                if before - gaps[-1] < self.how.least_progress * gaps[-1]:
                     return True
 
     def _most_price(self) -> float:
@@ -184,7 +185,7 @@ class CuttingPlanes:
         bound, position = subproblem.improve(bound, multipliers, rows)
         if position is not None and subproblem.feasible:
             self._follow(master, position)
-        if self.polishes and not subproblem.closed:
+        if self.polish and not subproblem.closed:
             if position is None:  # `improve` may not have adopted them
                 subproblem.set_multipliers(multipliers, rows)
             potentials = Potentials(subproblem, master.multipliers, master.rows)
@@ -205,15 +206,15 @@ class CuttingPlanes:
         parents = families.facets[point.union, point.slot].astype(np.int64)
         violation = self.waiting.violation(point.union, parents, point.value).cuts
         # Waiting rows first: checking one takes a scalar product, and separation many flows.
-        deepest = np.argsort(-violation, kind="stable")[: SIMPLEX.rows_per_round]
-        joining = deepest[violation[deepest] > SIMPLEX.tolerance]
+        deepest = np.argsort(-violation, kind="stable")[: self.how.rows_per_round]
+        joining = deepest[violation[deepest] > self.how.tolerance]
         if joining.size:
             master.add_cuts([self.waiting.clutters[k] for k in joining.tolist()])
             stays = np.ones(violation.size, dtype=np.bool_)
             stays[joining] = False
             self.waiting.keep_cuts(stays)
             return True
-        for where in SIMPLEX.points:
+        for where in self.how.points:
             found = separate(
                 self.subproblem,
                 bound,
@@ -225,7 +226,7 @@ class CuttingPlanes:
             )
             # A cut violated nearer to the centre may hold at the solution.
             violation = CutRows(families, found.clutters).violation(point.union, parents, point.value).cuts
-            deep = [found.clutters[k] for k in np.flatnonzero(violation > SIMPLEX.tolerance)]
+            deep = [found.clutters[k] for k in np.flatnonzero(violation > self.how.tolerance)]
             if deep or found.set_rows:
                 master.add_cuts(deep)
                 master.add_set_rows(found.set_rows)

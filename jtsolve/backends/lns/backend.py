@@ -223,8 +223,10 @@ class _RegionSearch:
         limits: Limits,
         report: Report,
         start: JunctionTree,
+        *,
+        cache: int = _TUNING.cache,
     ) -> None:
-        self.options, self.problem, self.report = options, problem, report
+        self.options, self.problem, self.report, self.cache = options, problem, report, cache
         self.solver = RegionSolver(problem, options.exact, min(options.region, problem.n), limits, report)
         self.tolerance = least_gain(problem, start)
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
@@ -243,7 +245,7 @@ class _RegionSearch:
         self.fresh = 0  # nodes from this number on are new since the last kick
         self.key = key_of(problem.n)
         self.optima: dict[_Key, float] = {}
-        self.score = remembered(problem.scores.score, problem.n, _TUNING.cache)
+        self.score = remembered(problem.scores.score, problem.n, cache)
         self.own = own_scores(problem.scores).tolist()
         self.bound = inf
         self.steps = self.improvements = self.kicks = 0
@@ -332,7 +334,7 @@ class _RegionSearch:
     def record_optimum(self, key: _Key, region: Region, old: float, optimum: RegionOptimum) -> None:
         """Stores the optimum of a region, and replaces the region if that is better."""
         # Optima never change, so that forgetting them costs only time.
-        if len(self.optima) == _TUNING.cache:
+        if len(self.optima) == self.cache:
             self.optima.clear()
         # The solver rounds; the region itself shows that the optimum is no less than `old`.
         self.optima[key] = max(old, optimum.value)

@@ -190,14 +190,17 @@ class Merging:
 class _Rounds:
     """The state of the rounds: the best tree, and the trees of the last rounds."""
 
-    def __init__(self, options: Merging, problem: Problem, limits: Limits, report: Report) -> None:
+    def __init__(
+        self, options: Merging, problem: Problem, limits: Limits, report: Report, how: _Tuning = _TUNING
+    ) -> None:
         self.options, self.problem, self.limits, self.report = options, problem, limits, report
+        self.how = how
         self.generator = np.random.default_rng(limits.seed)
-        self.wide = problem.max_clique_size >= _TUNING.wide
-        small = problem.n <= _TUNING.large
+        self.wide = problem.max_clique_size >= self.how.wide
+        small = problem.n <= self.how.large
         self.has_trajectories = self.wide and small
         self.group, recent = (1, 1) if self.wide else (3, 12) if small else (3, 3)
-        self.noise = _TUNING.noise if small else _TUNING.noise_of_large
+        self.noise = self.how.noise if small else self.how.noise_of_large
         self.recent: deque[JunctionTree] = deque(maxlen=recent)
         self.fresh: list[JunctionTree] = []  # of this round
         self.best: JunctionTree | None = None
@@ -230,11 +233,11 @@ class _Rounds:
             # In this order: another trajectory, the final local search, a turn of `otherwise`, a round.
             stuck = self.idle > self.options.rounds
             if self.may_begin_trajectory and (
-                self.idle > min(_TUNING.idle, self.options.rounds) or self.has_met_best
+                self.idle > min(self.how.idle, self.options.rounds) or self.has_met_best
             ):
                 self.begin_trajectory(self.best)
                 continue
-            if otherwise is not None and (stuck or self.abandoned_pairs >= _TUNING.abandoned_pairs):
+            if otherwise is not None and (stuck or self.abandoned_pairs >= self.how.abandoned_pairs):
                 found = self.improve(otherwise, self.best, self.report)
                 return Outcome(self.best, found.bound, found.stop, {**found.stats, **self.stats()})
             if stuck:
@@ -256,14 +259,14 @@ class _Rounds:
 
     def is_stalled(self) -> bool:
         """Returns whether the active search has found nothing for as long as all work before it took."""
-        least = max(self.last_gain, _TUNING.least_patience * self.group)
+        least = max(self.last_gain, self.how.least_patience * self.group)
         return self.elapsed > self.last_gain + least
 
     @property
     def may_begin_trajectory(self) -> bool:
         """Whether another trajectory may begin: without a time limit, only until some fail."""
         return self.has_trajectories and (
-            self.failed_trajectories < _TUNING.trajectories or self.limits.time is not None
+            self.failed_trajectories < self.how.trajectories or self.limits.time is not None
         )
 
     @property
@@ -272,7 +275,7 @@ class _Rounds:
         current, best = self.current, self.best
         if current is None or current is best:
             return False
-        return self.value(current) > self.score - _TUNING.tolerance
+        return self.value(current) > self.score - self.how.tolerance
 
     def until_stalled(self) -> DerivedReport:
         """Returns a report that ends a search once it is stalled, and passes on trees only."""
@@ -288,7 +291,7 @@ class _Rounds:
         forest = self.options.forest
         narrow = self.problem.with_treewidth(1)
         if forest is not None and not forest.capabilities.objections(narrow):
-            self.offer(forest.solve(narrow, self.limits, self.part(_TUNING.forest)).tree)
+            self.offer(forest.solve(narrow, self.limits, self.part(self.how.forest)).tree)
         if self.report.stop is not None:
             return inf
         first = self.best
@@ -313,13 +316,13 @@ class _Rounds:
         merged = self.merge(current, [*self.recent, *self.fresh])
         self.recent.extend(self.fresh)
         self.fresh.clear()
-        if merged is not None and self.value(merged) > self.value(current) + _TUNING.tolerance:
+        if merged is not None and self.value(merged) > self.value(current) + self.how.tolerance:
             self.better += 1
             current = self.improved(merged)
             self.recent.append(current)
         self.current = current
         # Descents between two merges may have improved the best tree, too: compare with the last round.
-        self.idle = 0 if self.value(current) > self.last_score + _TUNING.tolerance else self.idle + 1
+        self.idle = 0 if self.value(current) > self.last_score + self.how.tolerance else self.idle + 1
         self.last_score = self.value(current)
 
     def begin_trajectory(self, best: JunctionTree) -> None:
@@ -329,7 +332,7 @@ class _Rounds:
         # Merges of a trajectory use its own trees only, as their cliques are compatible.
         self.recent.clear()
         merged = None if last is None or last is best else self.merge(best, [last])
-        if merged is not None and self.value(merged) > before + _TUNING.tolerance:
+        if merged is not None and self.value(merged) > before + self.how.tolerance:
             self.current = self.improved(merged)
         else:
             # Grow a narrow tree, lift it width by width, and improve it at full width.
@@ -337,7 +340,7 @@ class _Rounds:
             found = None if start is None else self.descend(self.options.improve, start).tree
             self.current = found or best
         self.failed_trajectories = (
-            0 if self.score > before + _TUNING.tolerance else self.failed_trajectories + 1
+            0 if self.score > before + self.how.tolerance else self.failed_trajectories + 1
         )
         self.last_score = self.value(self.current)
 
@@ -371,7 +374,7 @@ class _Rounds:
         inner = Limits(memory=self.limits.memory_bytes, threads=1, seed=self.limits.seed)
         exact: Any = self.options.exact
         outcome: Outcome = replace(exact, start=KnownTree(best)).solve(
-            problem, inner, self.part(_TUNING.seconds)
+            problem, inner, self.part(self.how.seconds)
         )
         self.merges += 1
         # Adapt the size of merges: first the number of recent trees, then that of new ones.
@@ -382,7 +385,7 @@ class _Rounds:
                 self.abandoned_pairs += self.group == 1
                 self.group = max(1, self.group // 2)
             most //= 2
-        elif thread_time() - began < _TUNING.easy and (most == 0 or not self.has_trajectories):
+        elif thread_time() - began < self.how.easy and (most == 0 or not self.has_trajectories):
             most += 1
         self.recent = deque(self.recent, most)
         return outcome.tree
@@ -393,7 +396,7 @@ class _Rounds:
 
     def far_start(self) -> JunctionTree | None:
         """Returns a narrow tree that is far from others, or None if it violates the constraints."""
-        width = min(self.problem.n, self.problem.max_clique_size, _TUNING.wide - 1)
+        width = min(self.problem.n, self.problem.max_clique_size, self.how.wide - 1)
         # Both kinds in turn: each finds optima that the other misses (`starts`).
         if self.has_trajectories or self.made % 2:
             tree = grown_tree(self.problem.scores, width, self.generator, self.report)
@@ -403,8 +406,8 @@ class _Rounds:
 
     def narrow_tree(self) -> JunctionTree | None:
         """Returns the best narrow tree of a few rounds."""
-        options = replace(self.options, otherwise=None, rounds=_TUNING.narrow_rounds)
-        narrow = self.problem.with_treewidth(_TUNING.narrow)
+        options = replace(self.options, otherwise=None, rounds=self.how.narrow_rounds)
+        narrow = self.problem.with_treewidth(self.how.narrow)
         return options.solve(narrow, self.inner(), self.part()).tree
 
     def widened(self, tree: JunctionTree | None) -> JunctionTree | None:
@@ -412,14 +415,14 @@ class _Rounds:
 
         Of some lifts it keeps the one from which a descent ends best.
         """
-        most = min(self.problem.max_clique_size - 1, _TUNING.narrow + _TUNING.widenings)
+        most = min(self.problem.max_clique_size - 1, self.how.narrow + self.how.widenings)
         # Invariant: `tree` has treewidth `width` at most, and is feasible for that treewidth.
-        for width in range(_TUNING.narrow, most):
+        for width in range(self.how.narrow, most):
             if tree is None:
                 return None
             narrow, wider = (self.problem.with_treewidth(one) for one in (width, width + 1))
             tree = self.search(self.options.improve, tree, narrow, self.silent()).tree or tree
-            lifts = [lifted(self.favouring(), tree, width + 2) for _ in range(_TUNING.lifts)]
+            lifts = [lifted(self.favouring(), tree, width + 2) for _ in range(self.how.lifts)]
             # A lift is optimal for perturbed scores: it may lack true scores, or violate a constraint.
             starts = [one for one in lifts if wider.permits(one) and isfinite(self.value(one))]
             ends = [self.search(self.options.descent, one, wider, self.silent()).tree for one in starts]
@@ -435,7 +438,7 @@ class _Rounds:
     def favouring(self) -> PerturbedScores:
         """Returns scores that favour some variables, by little or by much."""
         # Log-uniform: small and large noise are equally likely, as the useful scale is unknown.
-        share = _TUNING.least_noise ** self.generator.uniform()
+        share = self.how.least_noise ** self.generator.uniform()
         deviation = self.noise * share * self.gain_per_edge()
         return favouring(self.problem.scores, deviation, self.generator)
 
@@ -507,7 +510,7 @@ class _Rounds:
         if tree is None or tree is self.best:
             return False
         score = tree.score(self.problem.scores)
-        if score <= self.score + _TUNING.tolerance or not self.problem.permits(tree):
+        if score <= self.score + self.how.tolerance or not self.problem.permits(tree):
             return False
         self.best, self.score = tree, score
         self.last_gain = self.elapsed

@@ -24,8 +24,8 @@ BYTES_PER_SCORE = 150
 class NoisyScores(KnownScores):
     """Cached scores, with noise; the cache is cleared when it is full."""
 
-    def __init__(self, scores: LocalScores, random: Random) -> None:
-        super().__init__(scores, CACHED_SCORES)
+    def __init__(self, scores: LocalScores, random: Random, most: int = CACHED_SCORES) -> None:
+        super().__init__(scores, most)
         self._random = random
         self._noise: dict[int | bytes, float] = {}
         self.deviation = 0.0
