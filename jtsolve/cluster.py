@@ -33,12 +33,9 @@ if TYPE_CHECKING:
     Future = Any
     """Dask's: a task on the cluster, and its result."""
 
-_PATIENCE = 10
-"""Seconds until a scheduler answers, or has a worker."""
-_RESTART = 60
-"""Seconds until a worker that died has started again."""
-_LIVENESS = 10.0
-"""Polling interval for worker liveness, in seconds."""
+_PATIENCE = 60.0
+"""Seconds until a worker that died has started again. A sixth is the time for a scheduler to answer or to
+have a worker, and the polling interval for worker liveness."""
 _PULSE = 0.02
 """Polling interval for finished tasks, in seconds."""
 _FAN_IN = 8
@@ -61,12 +58,14 @@ class Cluster:
         address: of a scheduler; None starts workers on this machine.
         workers: on this machine, processes of one thread each.
         client: a client of Dask to use in place of either; it is left open.
+        patience: seconds until a worker that died has started again.
         opening: the connection that `held` keeps; None outside its body.
     """
 
     address: str | None = None
     workers: int = 1
     client: Any = None
+    patience: float = _PATIENCE
     opening: _Opening | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -101,7 +100,7 @@ class Cluster:
             yield self.opening.workers()
             return
         if self.client is not None:
-            yield _checked(self.client, "of the client")
+            yield _checked(Workers(self.client, self.patience), "of the client")
             return
         dask = _distributed()
         if self.address is None:
@@ -112,7 +111,7 @@ class Cluster:
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         client, reason = None, ""
         try:
-            client = dask.Client(self.address, timeout=_PATIENCE)
+            client = dask.Client(self.address, timeout=self.patience / 6)
         except (OSError, ValueError, TypeError) as error:  # TypeError: encryption without its files
             reason = str(error)
         if client is None:
@@ -124,7 +123,7 @@ class Cluster:
                 "scheduler', or check the address, and the TLS files in Dask's configuration"
             )
         with client:
-            yield _checked(client, f"at '{self.address}'")
+            yield _checked(Workers(client, self.patience), f"at '{self.address}'")
 
     @contextmanager
     def held(self) -> Iterator[Cluster]:
@@ -177,9 +176,11 @@ class Workers:
 
     Args:
         client: Dask's.
+        patience: see `Cluster`.
     """
 
     client: Any
+    patience: float = _PATIENCE
 
     @contextmanager
     def translated_errors(self) -> Iterator[None]:
@@ -258,13 +259,13 @@ class Workers:
             ClusterLostError: the scheduler is lost.
             WorkersLostError: no worker has started.
         """
-        end = monotonic() + _RESTART
+        end = monotonic() + self.patience
         while True:
             with self.translated_errors():
                 try:
                     # Dask would make a future of each member of a tuple.
-                    some = self.client.scatter([value], broadcast=True, hash=False, timeout=max(1, _RESTART))
-                    return some[0]
+                    most = max(1, self.patience)
+                    return self.client.scatter([value], broadcast=True, hash=False, timeout=most)[0]
                 # Dask's errors when a worker was lost, or none is connected.
                 except (ValueError, KeyError, TimeoutError):
                     if monotonic() >= end:
@@ -293,9 +294,9 @@ class Workers:
                     if stop():
                         return
                     now = monotonic()
-                    if now - polled > _LIVENESS:
+                    if now - polled > self.patience / 6:
                         polled, manned = now, now if self._has_workers else manned
-                        if now - manned > _RESTART:
+                        if now - manned > self.patience:
                             raise lost()
                     sleep(_PULSE)
                     continue
@@ -370,7 +371,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
     # worker that has not started again within 15 s, which on a busy machine is too soon.
     settings: dict[str, Any] = {
         **{f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")},
-        "distributed.deploy.lost-worker-timeout": 10 * _RESTART,
+        "distributed.deploy.lost-worker-timeout": 10 * _PATIENCE,
         "distributed.worker.profile.enabled": False,  # samples every task a hundred times a second
         # Figures for pages, fifty times a second in each process: 8 % of a core with two workers, else 1 %.
         "distributed.admin.tick.interval": "10s",
@@ -467,16 +468,16 @@ def _close_pages(dask_scheduler: Any = None, dask_worker: Any = None) -> None:
     (dask_worker if dask_scheduler is None else dask_scheduler).http_server.stop()
 
 
-def _checked(client: Any, place: str) -> Workers:
-    """Returns the workers of a client if there are any, all with the versions of this process.
+def _checked(workers: Workers, place: str) -> Workers:
+    """Returns the workers if there are any, all with the versions of this process.
 
     Raises:
         ChoiceError: there are none, or one has others.
     """
-    workers = Workers(client)
+    client = workers.client
     with workers.translated_errors():
         try:
-            client.wait_for_workers(1, timeout=_PATIENCE)
+            client.wait_for_workers(1, timeout=workers.patience / 6)
         except TimeoutError:
             raise ChoiceError(
                 f"the Dask scheduler {place} has no workers; start some with 'dask worker'"

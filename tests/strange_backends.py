@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -72,8 +73,8 @@ def register() -> None:
 
 if __name__ == "__main__":
     register()
-    import jtsolve.compare.running.supervise as supervision
     from jtsolve.__main__ import main
+    from jtsolve.compare.running import local
 
-    supervision.PROGRAM = PROGRAM
+    local.perform = partial(local.perform, program=PROGRAM)
     main()

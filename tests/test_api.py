@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from importlib.util import module_from_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -539,9 +540,7 @@ def test_values_show_themselves_in_a_line_and_in_notebooks_with_a_picture() -> N
     assert "<svg" in gaussian._repr_html_()
 
 
-def test_html_needs_a_drawing_which_any_import_of_the_package_injects(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_html_needs_a_drawing_which_any_import_of_the_package_injects() -> None:
     from jtsolve.core import notebook
 
     script = (
@@ -550,8 +549,12 @@ def test_html_needs_a_drawing_which_any_import_of_the_package_injects(
     )
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert shown.stdout == "<div>\n"
-    monkeypatch.setattr(notebook, "_drawings", [])
-    assert jt.read(ZOO)._repr_html_() is None
+    assert notebook.__spec__ is not None
+    alone = module_from_spec(notebook.__spec__)
+    assert alone.__spec__ is not None
+    assert alone.__spec__.loader is not None
+    alone.__spec__.loader.exec_module(alone)
+    assert alone.as_html(["a < b"]) is None
 
 
 def test_a_large_graph_zooms_in_a_notebook() -> None:

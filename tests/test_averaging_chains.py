@@ -330,10 +330,9 @@ class Demanded:
         return self.scores.extremes()
 
 
-def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """33 variables have rows of two words, and more sets than are computed beforehand."""
-    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
-    scores, how = gaussian(5, 33, 4), Chains(rounds=200, temperatures=6)
+def test_scores_on_demand_give_the_graphs_of_a_table() -> None:
+    """51 variables have rows of two words, and more sets than are computed beforehand."""
+    scores, how = gaussian(5, 51, 4), Chains(rounds=200, temperatures=6)
     asked = Demanded(scores)
     tabled, demanded = (
         run_chains(named(source), 0.5, Run(Limits(seed=3, threads=2)), how=how, start=None)
@@ -341,7 +340,7 @@ def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyP
     )
     assert (tabled.graphs == demanded.graphs).all()
     assert tabled.heights == pytest.approx(demanded.heights, abs=1e-9)
-    assert 1000 < len(asked.asked) < count_bounded_subsets(33, 4)
+    assert 1000 < len(asked.asked) < count_bounded_subsets(51, 4)
     sets = [row for row in asked.asked if len(row) == 3]
     assert max(asked.asked[row] for row in sets) <= how.chains  # each chain polls once
 
@@ -383,9 +382,8 @@ def test_one_score_far_below_all_others_does_not_blur_them() -> None:
         assert posterior.edges[u, v] == pytest.approx(averages.complete[1 << u | 1 << v], abs=0.04)
 
 
-def test_evicted_scores_are_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
-    scores, how = gaussian(5, 40, 3), Chains(rounds=200, temperatures=6)
+def test_evicted_scores_are_requested_again() -> None:
+    scores, how = gaussian(5, 19, 19), Chains(rounds=100, temperatures=2)
     whole = run_chains(named(scores), 1.0, Run(), how=how, start=None)
     demanded = named(asked := Demanded(scores))
     little = replace(CHAINS, tables=0.0, slots=1 << 10, wanted=16)
@@ -394,10 +392,9 @@ def test_evicted_scores_are_requested_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert max(asked.asked.values()) > 2 * how.chains
 
 
-def test_a_stop_is_noticed_whenever_scores_are_requested(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_is_noticed_whenever_scores_are_requested() -> None:
     """They may take far longer than proposals."""
-    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
-    scores, how = gaussian(5, 33, 4), Chains(rounds=200, temperatures=6)
+    scores, how = gaussian(5, 51, 4), Chains(rounds=200, temperatures=6)
     asked = []
     for patience in (2000, 12):
         demanded = named(source := Demanded(scores))
@@ -415,10 +412,10 @@ def test_sets_are_found_from_their_places() -> None:
         assert list(members(mask)) == row[:size][::-1]
 
 
-def test_scores_on_demand_with_gaps_are_refused_when_they_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 10)
-    pairs = {1 << u | 1 << v: -1.0 for u in range(6) for v in range(u)}
-    gaps = Demanded(SparseScores(6, {1 << v: -1.0 for v in range(6)} | pairs | {0b111000: 1.0}))
+def test_scores_on_demand_with_gaps_are_refused_when_they_are_met() -> None:
+    n = 117  # 273,819 sets of up to three
+    pairs = {1 << u | 1 << v: -1.0 for u in range(n) for v in range(u)}
+    gaps = Demanded(SparseScores(n, {1 << v: -1.0 for v in range(n)} | pairs | {0b111000: 1.0}))
     with pytest.raises(RefusedError, match="score of every set"):
         run_chains(named(gaps), 1.0, Run(), how=SHORT, start=None)
 

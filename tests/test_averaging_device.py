@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -193,14 +194,14 @@ def test_auto_selects_a_device_where_it_saves_seconds(
     problem = named(gaussian(0, 6))
     average(problem)
     assert not emulator.launched
-    monkeypatch.setattr(cuda, "_WORTH", -10.0)
+    eager = partial(cuda.choose_device, worth=-10.0)
+    monkeypatch.setattr("jtsolve.averaging.device.run.choose_device", eager)
     average(problem, method="exact:device=cpu")
     average(named(gaussian(0, 6), Constraints(forbidden_cliques=frozenset({0b11}))))
     assert "connect" not in emulator.launched
     average(problem)
     assert "connect" in emulator.launched
     # Where the memory has no room, a device may have.
-    monkeypatch.setattr(cuda, "_WORTH", 2.0)
     small = Limits(memory=1)
     assert Exact().fits(6, 6, small)
     assert not Exact().fits(6, 6, small, drawn=True)

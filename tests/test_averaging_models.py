@@ -227,7 +227,6 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
 def on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes tables too large for chains."""
     monkeypatch.setattr(Chains, "rule", Tabulation(seconds=0.0, share=0.0))
-    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 5)
 
 
 def test_data_without_room_for_a_table_are_for_chains_with_scores_on_demand(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.support.starts import KnownTree
 from jtsolve.core.bounds import ceiling_bound, early_bound, family_bound, problem_bound, range_bound
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
@@ -126,17 +127,18 @@ def test_the_bound_is_the_sum_of_the_best_families() -> None:
     assert family_bound(replace(base, constraints=Constraints(max_treewidth=0))) == -3.0
 
 
-def test_the_family_bound_is_computed_where_it_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = problem(4, 4, 0)
+def test_the_family_bound_is_computed_where_it_is_cheap() -> None:
+    small, large = problem(4, 4, 0), problem(21, 21, 0)
     assert problem_bound(small) == pytest.approx(family_bound(small), abs=1e-9)
-    monkeypatch.setattr("jtsolve.core.bounds._LOOK_UPS", 8)  # four sets of 1, six of 2, four of 3, one of 4
-    assert problem_bound(small) == pytest.approx(range_bound(small), rel=1e-9)
-    assert problem_bound(small, seconds=4) == pytest.approx(family_bound(small), rel=1e-9)
+    by_families = pytest.approx(family_bound(large), rel=1e-9)
+    seconds = 21 * 2**20 / 2**25  # 2^20 sets have any of the 21 members
+    assert problem_bound(large) == pytest.approx(range_bound(large), rel=1e-9)
+    assert problem_bound(large, 1.01 * seconds) == by_families
     # At the end no time may be left: twice its need suffices at the start.
-    assert early_bound(small, 7.9) == inf
-    assert early_bound(small, 8.1) == pytest.approx(family_bound(small), rel=1e-9)
-    result = solve(small, Forward(), Run(Limits(time=90)))
-    assert result.bound == pytest.approx(family_bound(small), rel=1e-9)
+    assert early_bound(large, 1.99 * seconds) == inf
+    assert early_bound(large, 2.01 * seconds) == by_families
+    result = solve(large, KnownTree(JunctionTree.from_neighbours([0] * 21)), Run(Limits(time=90)))
+    assert result.bound == by_families
     assert result.trace[0].score is None
 
 

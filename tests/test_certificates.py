@@ -7,6 +7,7 @@ import gzip
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from forge import SECOND
 from problems import dense, gaussian, named, random_problem
-from verifiers import verify
+from verifiers import second, verify
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -34,6 +35,8 @@ from jtsolve.io.result import ResultDocument, result_to_document, result_to_json
 from jtsolve.kbest import k_best
 from jtsolve.proving import prove
 from jtsolve.solving import solve
+from jtsolve.verify.certificate import _Verifier
+from jtsolve.verify.form import DEEPEST, MOST_WORK, Wrong
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -241,17 +244,25 @@ def test_nodes_multipliers_and_closing_count_as_work(most: int, monkeypatch: pyt
     problem = named(gaussian(1, 3))
     result, proof = prove(problem, solve(problem, Brute()), Run(Limits(threads=1)))
     assert verify(problem, result_to_document(result), proof) == ()
-    monkeypatch.setattr("jtsolve.verify.certificate.MOST_WORK", most)
+    verifier = _Verifier(problem, proof, result.bound)
+    verifier.work = MOST_WORK - most
+    with pytest.raises(Wrong, match="too much work"):
+        verifier.run()
     monkeypatch.setattr(SECOND, "MOST_WORK", most)
-    assert "too much work" in verify(problem, result_to_document(result), proof)[0]
+    assert "too much work" in second(problem, result_to_document(result), proof)
 
 
 def test_branches_may_not_be_too_deep_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     result = claim(PAIR, Status.UNKNOWN, -15.0)
     assert verify(PAIR, result, certificate(PAIR, BRANCHES)) == ()
-    monkeypatch.setattr("jtsolve.verify.certificate.DEEPEST", 7)  # the table has 4 sets of 2 at most
-    monkeypatch.setattr(SECOND, "DEEPEST", 7)
-    assert "below too many branches" in verify(PAIR, result, certificate(PAIR, BRANCHES))[0]
+    for entries in (DEEPEST, DEEPEST + 1):
+        verifier = _Verifier(PAIR, certificate(PAIR, BRANCHES), -15.0)
+        verifier.entries = entries
+        deep = pytest.raises(Wrong, match="below too many branches")
+        with deep if entries > DEEPEST else nullcontext():
+            verifier.run()
+    monkeypatch.setattr(SECOND, "DEEPEST", 7)  # the table has 4 sets of 2 at most
+    assert "below too many branches" in second(PAIR, result, certificate(PAIR, BRANCHES))
 
 
 def test_a_branch_on_a_pair_in_no_permitted_clique_decides_nothing() -> None:

@@ -823,7 +823,7 @@ def test_a_signal_that_a_module_turns_into_another_error_is_still_an_interruptio
         except KeyboardInterrupt as error:
             raise ImportError("initialization failed") from error
 
-    monkeypatch.setattr("jtsolve.cli._commands", lambda _: load)
+    monkeypatch.setattr("jtsolve.cli.one_call", load)
     monkeypatch.setattr(sys, "argv", ["jtsolve", "solve", "a.json"])
     with pytest.raises(SystemExit) as end:
         program.main()

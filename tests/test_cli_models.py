@@ -30,7 +30,6 @@ from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.networks.files import read_network
 from jtsolve.networks.write import to_bif
-from jtsolve.scoring.problem import Tabulation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,14 +86,18 @@ def test_a_model_is_fitted_on_the_best_tree(command: Command, data: Path, tmp_pa
 
 
 def test_scores_are_computed_on_demand_where_a_table_would_take_long(
-    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", Tabulation(seconds=-1.0, share=0.5))
-    # The last batch of `chowliu` is empty.
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.nanoseconds", 9e5)
+    wide = tmp_path / "wide.csv"
+    codes = np.random.default_rng(1).integers(0, 3, (40, 120)).tolist()
+    wide.write_text("\n".join(",".join(map(str, row)) for row in [[f"V{v}" for v in range(120)], *codes]))
+    monkeypatch.setattr("jtsolve.scoring.problem.tabulate_with", lambda *_, **__: pytest.fail("a table"))
+    # 7,261 sets would take 6.5 s. The last batch of `chowliu` is empty.
+    limits = ("--threads", "1", "--time-limit", "5")
     options = ("--treewidth", "1", "--score", "bic", "--backend", "chowliu", "--output", tmp_path / "m.json")
-    facts = command.json("fit", data, *options)
-    assert facts["treewidth"] == 1
-    assert facts["smoothing_ess"] == 1.0
+    assert command("fit", wide, *options, *limits) == 0
+    assert discrete(tmp_path / "m.json").tree.treewidth == 1
 
 
 def test_fit_has_the_data_options_of_score(command: Command, data: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from jtsolve.core.result import Status
 from jtsolve.core.scores import DenseScores
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
-from jtsolve.scoring.problem import Tabulation
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
@@ -198,14 +198,22 @@ def test_too_much_memory_is_refused_with_a_remedy(command: Command, tmp_path: Pa
     assert re.search(r"d\.csv needs \d", command.err)
 
 
+def written(folder: Path, columns: int) -> Path:
+    """Writes rows of three states in many columns."""
+    codes = np.random.default_rng(1).integers(0, 3, (40, columns)).tolist()
+    path = folder / "wide.csv"
+    path.write_text("\n".join(",".join(map(str, row)) for row in [[f"V{v}" for v in range(columns)], *codes]))
+    return path
+
+
 def test_insufficient_time_is_refused_before_the_work(
-    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.tabulate._TRIED_NANOSECONDS", 1e14)
-    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.nanoseconds", 1e13)
-    arguments: list[str | Path] = ["score", data, "--output", tmp_path / "i.json", "--time-limit", "100000"]
-    assert command(*arguments, "--max-size", "3", "--threads", "1") == 4
-    assert "need about 2.6e+05 s, but at most 1e+05 s are allowed. Ways out: --max-size 1" in command.err
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.nanoseconds", 9e5)
+    data = written(tmp_path, 60)  # 522,516 sets of up to four, and 36,051 of up to three
+    arguments: list[str | Path] = ["score", data, "--output", tmp_path / "i.json", "--time-limit", "300"]
+    assert command(*arguments, "--max-size", "4", "--threads", "1") == 4
+    assert "need about 471 s, but at most 300 s are allowed. Ways out: --max-size 3" in command.err
 
 
 def test_the_time_limit_ends_the_work(
@@ -215,13 +223,12 @@ def test_the_time_limit_ends_the_work(
     output = tmp_path / "i.json"
     output.write_text("old")
     monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 0.0)
-    tabulate = jtsolve.scoring.tabulate._fill_all
 
-    def late(*arguments: Any, **more: Any) -> None:
+    def late(*arguments: Any, **more: Any) -> Any:
         monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 5.0)
-        tabulate(*arguments, **more)
+        return wait(*arguments, **more)
 
-    monkeypatch.setattr(jtsolve.scoring.tabulate, "_fill_all", late)
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "wait", late)
     limits = ("--time-limit", "2", "--output", output)
     assert command("score", data, "--max-size", "3", *limits) == 4
     assert "the time limit ended the scoring after" in command.err
@@ -233,8 +240,8 @@ def test_the_time_limit_ends_the_work(
         assert "the time limit ended the scoring after" in command.out
         assert read_result(output).score is not None  # that of the forest at least
     monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 0.0)
-    monkeypatch.setattr("jtsolve.scoring.problem.FOR_ALL_SCORES", Tabulation(60.0, 1.0, on_demand=5))
-    assert command(*solve, "dp") == 4
+    wide = ("solve", written(tmp_path, 19), "--score", "bic", "--treewidth", "18", *limits, "--backend")
+    assert command(*wide, "dp") == 4
     assert "the time limit ended the scoring after" in command.err
 
 
@@ -244,7 +251,7 @@ def test_interruption_writes_nothing(
     def interrupt(*_arguments: object, **_more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jtsolve.scoring.tabulate, "_fill_all", interrupt)
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "wait", interrupt)
     output = tmp_path / "i.json"
     assert command("score", data, "--max-size", "3", "--output", output) == 130
     assert command.err == "jtsolve: interrupted before it was finished\n"
@@ -338,11 +345,11 @@ def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Pat
 
 
 def test_too_many_sets_are_scored_on_demand_for_heuristics(
-    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.problem.FOR_HEURISTICS", Tabulation(seconds=-1.0, share=0.5))
-    output = tmp_path / "r.json"
-    more = ["--score", "bic", "--treewidth", "2", "--output", str(output)]
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.nanoseconds", 9e5)
+    data, output = written(tmp_path, 13), tmp_path / "r.json"  # 377 sets: 0.3 s
+    more = ["--score", "bic", "--treewidth", "2", "--threads", "1", "--output", str(output)]
     assert command("solve", data, *more, "--backend", "forward") == 0
     assert "on demand: a table would need about" in command.out
     lazy = read_result(output)

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from jtsolve.averaging.method import Query
 
 
+IMPATIENT = 0.6
+
+
 @pytest.fixture(scope="module")
 def process() -> Iterator[Workers]:
     """A worker in a separate process, which Dask restarts when it dies."""
@@ -58,9 +61,8 @@ def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere:x", "tls://127.0.0.1:1"])
-def test_a_missing_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_a_missing_scheduler_is_reported(address: str) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.1)
 
     def clients() -> int:
         return sum(type(one) is distributed.Client for one in gc.get_objects())
@@ -71,7 +73,7 @@ def test_a_missing_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch, addres
     try:
         with (
             pytest.raises(ChoiceError, match="start one with 'dask scheduler'"),
-            Cluster(address).connected(),
+            Cluster(address, patience=IMPATIENT).connected(),
         ):
             pass
         assert clients() <= before, "one that is collected later may block the start of the next"
@@ -109,13 +111,12 @@ def test_workers_without_the_versions_of_this_process_are_refused(workers: Worke
             pass
 
 
-def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_without_workers_is_refused() -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.1)
     with (
         local_workers(0, processes=False) as empty,
         pytest.raises(ChoiceError, match="has no workers"),
-        Cluster(empty.client.scheduler.address).connected(),
+        Cluster(empty.client.scheduler.address, patience=IMPATIENT).connected(),
     ):
         pass
 
@@ -190,16 +191,14 @@ def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
     assert (there.edges == here.edges).all()
 
 
-def test_chains_on_workers_compute_scores_on_demand(
-    workers: Workers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    codes = np.random.default_rng(1).integers(0, 2, (8, 100))
-    data = DataTable(tuple("abcdefgh"), (("0", "1"),) * 8, codes)
+def test_chains_on_workers_compute_scores_on_demand(workers: Workers) -> None:
+    n = 19  # too many sets to compute all scores
+    codes = np.random.default_rng(1).integers(0, 2, (n, 100))
+    data = DataTable(tuple(f"V{v}" for v in range(n)), (("0", "1"),) * n, codes)
     none = Tabulation(seconds=0.0, share=0.0)
-    problem = problem_from_table(data, Bdeu(), treewidth=2, tabulation=none)
-    method = Chains(temperatures=3, rounds=300)
+    problem = problem_from_table(data, Bdeu(), treewidth=n, tabulation=none)
+    method = Chains(chains=2, temperatures=2, rounds=100)
     here = average(problem, method=method)
-    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 5)
     cluster = Cluster(client=workers.client)
     there = average(problem, method=method, cluster=cluster)
     assert here is not None
@@ -224,7 +223,7 @@ def test_the_executor_of_python_runs_the_method(workers: Workers) -> None:
     assert witness.clusters == [Cluster(client=workers.client)]
 
 
-def test_the_death_of_all_workers_counts_as_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_death_of_all_workers_counts_as_a_lack_of_memory() -> None:
     pytest.importorskip("distributed")
     with local_workers(1, processes=False) as own:
         shared = own.share(1)
@@ -234,9 +233,8 @@ def test_the_death_of_all_workers_counts_as_a_lack_of_memory(monkeypatch: pytest
         with pytest.raises(WorkersLostError, match="memory ran out") as lost:
             own.result(waiting)
         assert lost_memory(lost.value)
-        monkeypatch.setattr("jtsolve.cluster._RESTART", 0.1)
         with pytest.raises(WorkersLostError):
-            own.share(2)
+            Workers(own.client, IMPATIENT).share(2)
 
 
 def test_a_ctrl_c_of_the_terminal_does_not_reach_workers(process: Workers) -> None:

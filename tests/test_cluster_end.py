@@ -21,7 +21,7 @@ from problems import gaussian, named
 from runs import ReportingRun
 
 from jtsolve.averaging import chains
-from jtsolve.averaging.agreement import Demands
+from jtsolve.averaging.agreement import Demands, agreement_of
 from jtsolve.averaging.bootstrap import bootstrap
 from jtsolve.averaging.chains import CHAINS, Chains
 from jtsolve.averaging.document import read_posterior
@@ -31,6 +31,7 @@ from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
+from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.scores.bic import Bic
@@ -119,13 +120,13 @@ def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: 
 def test_rounds_of_chains_that_are_done_are_kept(
     own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end, sample = ending(own, why), chains._RunningChains.sample
+    end = ending(own, why)
 
-    def sampled(run: Any) -> Any:
+    def compared(*arguments: Any) -> Any:
         end()
-        return sample(run)
+        return agreement_of(*arguments)
 
-    monkeypatch.setattr(chains._RunningChains, "sample", sampled)
+    monkeypatch.setattr(chains, "agreement_of", compared)
     run = Run()
     with run.interruptible():
         found = chains.run_chains(
@@ -160,12 +161,10 @@ def test_average_writes_the_resamples_done_and_reports_the_lost_scheduler(
     assert (kept.resamples, kept.stop) == (3, Stop.LOST)
 
 
-def test_tasks_do_not_wait_for_ever_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_do_not_wait_for_ever_for_workers() -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("jtsolve.cluster._LIVENESS", 0.05)
-    monkeypatch.setattr("jtsolve.cluster._RESTART", 0.2)
     with local_workers(0, processes=False) as empty, pytest.raises(ClusterLostError, match="all its workers"):
-        empty.result(empty.submit(abs, -1))
+        Workers(empty.client, 0.2).result(empty.submit(abs, -1))
 
 
 class KilledWorker(Exception):  # noqa: N818 - named as Dask's, which tells tasks by it
@@ -227,9 +226,7 @@ def certificate(folder: Path, name: str) -> dict[str, Any]:
     return {"ca-file": str(path), "scheduler": pair, "worker": pair, "client": pair}
 
 
-def test_tls_settings_of_dask_are_passed_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tls_settings_of_dask_are_passed_through(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     config = pytest.importorskip("dask").config
     ours, other = (certificate(tmp_path, name) for name in ("ours", "other"))
@@ -264,14 +261,14 @@ def test_tls_settings_of_dask_are_passed_through(
         )
         assert done.returncode == 0, done.stderr
         assert len(read_problem(result).names) == 4
-        monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.5)
         none = dict.fromkeys(ours)
         none |= {side: {"key": None, "cert": None} for side in ("scheduler", "worker", "client")}
         for files, reason in ((other, "certificate"), (none, "ssl_context")):
-            result.unlink(missing_ok=True)
-            with configured(files):
-                assert run(words, monotonic()) == 2
-            message = capsys.readouterr().err
-            assert reason in message
-            assert "the TLS files in Dask's configuration" in message
-            assert not result.exists()
+            impatient = Cluster(address, patience=3)
+            with (
+                configured(files),
+                pytest.raises(ChoiceError, match=reason) as refused,
+                impatient.connected(),
+            ):
+                pass
+            assert "the TLS files in Dask's configuration" in str(refused.value)

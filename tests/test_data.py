@@ -381,12 +381,12 @@ def test_a_file_that_is_no_network_is_refused(text: str, reason: str, tmp_path: 
         read_network(path)
 
 
-def test_a_table_that_would_fill_the_memory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jtsolve.networks.building.LARGEST_TABLE", 3)
-    path = tmp_path / "two.bif"
-    path.write_text(TWO)
+def test_a_table_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.bif"
+    states = ", ".join(f"s{k}" for k in range(12_000))
+    large = [f"variable {name} {{ type discrete [12000] {{ {states} }}; }}" for name in ("rain", "wet")]
+    tables = ["probability (rain) { table 1; }", "probability (wet | rain) { (s0) 1; }"]
+    path.write_text("\n".join(["network a { }", *large, *tables]))
     with pytest.raises(InputError, match="'wet' has too many cells"):
         read_network(path)
 

@@ -153,8 +153,10 @@ def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest
     from jtsolve.solving import solve
 
     monkeypatch.setattr(learner, "solve", remember)
-    monkeypatch.setattr("jtsolve.scoring.problem.FOR_HEURISTICS", NEVER)
-    monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", NEVER)
-    assert Learner()(TABLE, Run()) == Learner(backend=REGISTRY["forward"])(TABLE, Run())
-    Learner(backend=REGISTRY["dp"])(TABLE, Run())
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.nanoseconds", 9e5)
+    codes = np.random.default_rng(1).integers(0, 3, (14, 40))  # 470 sets: 0.4 s
+    table = DataTable(tuple(f"V{v}" for v in range(14)), (("0", "1", "2"),) * 14, codes)
+    run = Run(Limits(threads=1))
+    assert Learner()(table, run) == Learner(backend=REGISTRY["forward"])(table, run)
+    Learner(backend=REGISTRY["dp"])(table, run)
     assert [type(problem.scores) for problem in solved] == [DataScores, DataScores, DenseScores]

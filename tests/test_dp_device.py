@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +191,8 @@ def test_auto_selects_a_device_where_it_saves_seconds(
 ) -> None:
     problem = named(gaussian(0, 6))
     assert solve(problem, DynamicProgramming()).stats["device"] == "cpu"
-    monkeypatch.setattr(cuda, "_WORTH", -10.0)
+    eager = partial(cuda.choose_device, worth=-10.0)
+    monkeypatch.setattr("jtsolve.backends.dp.backend.choose_device", eager)
     assert solve(problem, DynamicProgramming()).stats["device"] == "cuda"
     assert DynamicProgramming().estimate(problem, Limits()).seconds > 1
     ruled = named(gaussian(0, 6), Constraints(max_separator_size=1))

@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+from itertools import count
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from jtsolve.core.run import Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.io.foreign import junctor_text, read_junctor
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
@@ -275,29 +277,25 @@ def test_reading_ends_by_the_limits(
     assert not unpacked
     late = ["solve", str(path), "--time-limit", "1", "--backend", "lns"]
     assert run(late, monotonic() - 2) == 0  # it is small
-    monkeypatch.setattr(jtsolve.core.run, "_READING_SECONDS", 0.0)
+    monkeypatch.setattr("jtsolve.core.run.process_time", count().__next__)  # a second each time
     assert run(late, monotonic() - 2) == 4
     assert "the time limit of 1 s was over before the input was read" in capsys.readouterr().err
     assert run(["solve", str(path), "--quiet"], monotonic()) == 0  # limits end with their command
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.score"])
-def test_limits_are_checked_while_many_sets_are_read(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores = gaussian(0, 6)
-    table = SparseScores(6, {mask: scores.score(mask) for mask in range(1, 64)})
-    write_problem(named(table if name == "a.json" else scores), tmp_path / name)
-    monkeypatch.setattr(jtsolve.io.instance, "_CHECKED_EVERY", 8)
-    monkeypatch.setattr(jtsolve.io.foreign, "_CHECKED_EVERY", 8)
-    monkeypatch.setattr(jtsolve.io.foreign, "_CHUNK", 128)
+def test_limits_are_checked_while_many_sets_are_read(tmp_path: Path) -> None:
+    table = SparseScores(16, dict.fromkeys(range(1, 1 << 16), -1.0))
+    write_problem(named(table), tmp_path / "a.json")
     asked: list[int] = []
 
     class Asked(Run):
         def require_reading(self, size: int) -> None:
             asked.append(size)
 
-    read_problem(tmp_path / name, Asked())
+    read_problem(tmp_path / "a.json", Asked())
+    assert asked.count(0) >= 8
+    asked.clear()
+    read_junctor(junctor_text(gaussian(0, 6)), "a.score", "", Asked(), chunk=128)
     assert asked.count(0) >= 8
 
 

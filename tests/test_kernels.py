@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,11 @@ def test_a_process_without_a_place_for_a_cache_compiles_for_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(compiling, "_is_writable", lambda _folder: False)
+
+    def refuse(**_options: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr(compiling, "locked_folder", lambda: (-1, tmp_path / "kernels"))
     compiling._ensure_cache()
     assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "kernels")

@@ -20,7 +20,6 @@ from jtsolve.models.features.kernels import partitions
 from jtsolve.models.features.kernels.counts import pair_counts
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning import context_trees
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.lem import PUBLISHED, Lem, _Growth, _parts, _sides
 from jtsolve.models.learning.tree import Tree
@@ -382,10 +381,10 @@ def test_an_interruption_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -
         assert tree.provenance["stop"] == "interrupted"
     assert fitted(Lem(), table, table, run=run_for(act=interrupt)).provenance["stop"] == "interrupted"
 
-    def fail(_growth: object, _part: object) -> None:
+    def fail(*_arguments: object) -> None:
         raise LimitError("no memory")
 
-    monkeypatch.setattr(context_trees._Growth, "split", fail)
+    monkeypatch.setattr("jtsolve.models.features.kernels.counts.literal_gains", fail)  # called by a split
     with pytest.raises(LimitError, match="no memory"):
         fitted(ContextTrees(), table, treewidth=1)
 

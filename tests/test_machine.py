@@ -18,17 +18,13 @@ def test_memory_held_is_memory_seen() -> None:
     assert machine.peak_memory() >= machine.resident_memory() * 0.9
 
 
-def test_free_memory_is_no_more_than_the_control_group_has_left(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(machine, "_CONTROL_GROUP", tmp_path)
-    free = machine.free_memory()
-    assert free > 0
+def test_free_memory_is_no_more_than_the_control_group_has_left(tmp_path: Path) -> None:
+    assert machine.free_memory(tmp_path) > 0
     (tmp_path / "memory.max").write_text("5000\n", encoding="ascii")
     (tmp_path / "memory.current").write_text("2000\n", encoding="ascii")
-    assert machine.free_memory() == 3000
+    assert machine.free_memory(tmp_path) == 3000
     (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
-    assert machine.free_memory() > 3000
+    assert machine.free_memory(tmp_path) > 3000
 
 
 def test_the_description_names_versions_and_threads() -> None:
@@ -67,8 +63,9 @@ def test_without_a_limit_held_memory_does_not_count_against_free_memory(
 def test_a_system_without_proc_is_described_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "is_file", lambda _path: False)
     monkeypatch.setattr("platform.processor", lambda: "abacus")
-    monkeypatch.setattr(machine, "_processor", machine._processor.__wrapped__)  # it is read once
+    machine._processor.cache_clear()
     assert machine.describe_machine(1)["processor"] == "abacus"
+    machine._processor.cache_clear()
     assert machine.peak_memory() > 0
     assert machine.resident_memory() > 0
     assert machine.free_memory() > 0

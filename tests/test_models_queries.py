@@ -250,24 +250,40 @@ def test_matrix_products_give_the_rows_of_forests_as_messages_one_by_one(seed: i
     assert found[known] == pytest.approx(expected[known])
 
 
+def with_independent(model: JunctionTreeModel, arities: tuple[int, ...]) -> JunctionTreeModel:
+    """Returns a model with further variables, independent and uniform."""
+    count, tree = len(model.tree.cliques), model.tree
+    wider = JunctionTree(
+        tree.n + len(arities),
+        (*tree.cliques, *(1 << tree.n + i for i in range(len(arities)))),
+        (*tree.edges, *((0, count + i) for i in range(len(arities)))),
+    )
+    columns = columns_for([*(column.arity for column in model.columns), *arities])
+    return JunctionTreeModel(columns, wider, (*model.tables, *(np.full(k, 1 / k) for k in arities)))
+
+
 @pytest.mark.parametrize("seed", range(40))
-def test_messages_by_levels_and_by_cliques_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_by_levels_and_by_cliques_agree(seed: int) -> None:
     model = random_model(seed, 6)
     evidence, _ = evidence_of(model, seed)
     found = []
-    for fine in (True, False):
-        monkeypatch.setattr("jtsolve.models.messages._is_fine", lambda _layout, fine=fine: fine)
-        logs, disagreement = families(model.values, model.layout)
+    for more in ((2,) * 20, (10_000,)):  # many small cliques, and one with most cells
+        joint = with_independent(model, more)
+        layout = joint.layout
+        logs, disagreement = families(joint.values, layout)
         assert disagreement < 1e-12
         for v, weight in likelihoods(model.columns, evidence).items():
-            place = model.layout.home[v]
-            table = model.layout.table(logs, place)
+            table = layout.table(logs, layout.home[v])
             with np.errstate(divide="ignore"):
-                table += np.log(weight).reshape([-1 if u == v else 1 for u in model.layout.cliques[place]])
-        total = propagate(logs, model.layout)
-        found.append((total, np.exp(logs) if total > -inf else 0))
-    assert found[0][0] == pytest.approx(found[1][0], abs=1e-12)
-    assert found[0][1] == pytest.approx(found[1][1], abs=1e-12)
+                table += np.log(weight).reshape([-1 if u == v else 1 for u in layout.cliques[layout.home[v]]])
+        total = propagate(logs, layout)
+        tables = {clique: layout.table(logs, place).copy() for place, clique in enumerate(layout.cliques)}
+        found.append((total, tables))
+    (total, by_levels), (other, by_cliques) = found
+    assert total == pytest.approx(other, abs=1e-12)
+    if total > -inf:
+        for clique in (clique for clique in by_levels if max(clique) < model.n):
+            assert np.exp(by_levels[clique]) == pytest.approx(np.exp(by_cliques[clique]), abs=1e-12)
 
 
 def test_messages_too_far_apart_for_numbers_are_added_in_logarithms() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import permutations
 from math import inf, isinf, nan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from problems import (
     FEATURES,
+    Recorded,
     dense,
     from_data,
     from_network,
@@ -211,9 +213,12 @@ def test_too_many_variables_are_refused() -> None:
 
 
 def test_too_little_memory_is_refused_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = named(gaussian(0, 5))
+    class Unread(Recorded):
+        def batch(self, sets: object) -> Any:
+            pytest.fail(f"the work has begun: {sets}")
+
+    problem = named(Unread(gaussian(0, 5)))
     monkeypatch.setattr(pruning, "free_memory", lambda: pruning.predicted_memory(problem))
-    monkeypatch.setattr(pruning, "_score_table", lambda _: pytest.fail("the work has begun"))
     with pytest.raises(LimitError, match="pruning 5 variables needs"):
         prune(problem, 0.0)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -31,7 +32,9 @@ from jtsolve.solving import Recorder, backend_options, choose_backend, forecast_
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from jtsolve.core.choices import Registry
 
 ISOLATED = JunctionTree(3, (0b001, 0b010, 0b100), ((0, 1), (1, 2)))
 CHAIN = JunctionTree(3, (0b011, 0b110), ((0, 1),))
@@ -73,11 +76,10 @@ IMPOSSIBLE = named(gaussian(3, 3), Constraints(max_treewidth=1, min_separator_si
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Backend]:
-    """A registry for `choose_backend` with the entries of a test only."""
-    made: dict[str, Backend] = {}
-    monkeypatch.setattr(solve_module, "REGISTRY", made)
-    return made
+def registry() -> Iterator[Registry[Backend]]:
+    """The registry, with the entries of a test only."""
+    with patch.dict(REGISTRY, clear=True):
+        yield REGISTRY
 
 
 # Recorder
@@ -381,7 +383,7 @@ def backend(
     )
 
 
-def test_the_fastest_exact_backend_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
+def test_the_fastest_exact_backend_is_chosen(problem: Problem, registry: Registry[Backend]) -> None:
     for one in (backend("quick", 0.1, exact=False), backend("slow", 9), backend("good", 2)):
         registry[one.name] = one
     choice = choose_backend(problem, Run())
@@ -391,7 +393,7 @@ def test_the_fastest_exact_backend_is_chosen(problem: Problem, registry: dict[st
 
 
 def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
-    problem: Problem, registry: dict[str, Backend]
+    problem: Problem, registry: Registry[Backend]
 ) -> None:
     for one in (
         backend("big", 1, memory=10**12),
@@ -411,7 +413,7 @@ def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
         assert part in " ".join(choice.refusals)
 
 
-def test_elapsed_time_does_not_count_as_time_left(problem: Problem, registry: dict[str, Backend]) -> None:
+def test_elapsed_time_does_not_count_as_time_left(problem: Problem, registry: Registry[Backend]) -> None:
     for one in (backend("exact", 6), backend("rough", 1, exact=False)):
         registry[one.name] = one
     assert choose_backend(problem, Run(Limits(time=10))).backend.name == "exact"
@@ -419,7 +421,7 @@ def test_elapsed_time_does_not_count_as_time_left(problem: Problem, registry: di
     assert choose_backend(problem, Run(reading_took)).backend.name == "rough"
 
 
-def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
+def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry: Registry[Backend]) -> None:
     for one in (
         backend("quick", 0.1, exact=False),
         backend("slow", 1e6, exact=False, rank=1),
@@ -431,7 +433,7 @@ def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry:
     assert choose_backend(problem, Run(Limits(time=1))).backend.name == "exact"
 
 
-def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: dict[str, Backend]) -> None:
+def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: Registry[Backend]) -> None:
     for one in (backend("big", 1, memory=10**12), backend("small", 1, most=2)):
         registry[one.name] = one
     with pytest.raises(LimitError) as caught:
@@ -505,7 +507,7 @@ def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:
 def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_is_slow(
     seconds: float, taken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = named(gaussian(0, 18, 3))
+    problem = named(gaussian(0, 18, 5))
     forecast = ProofForecast(100, 10, 1.0, seconds)
     asked = []
 
@@ -514,7 +516,6 @@ def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_is_slow(
         return forecast
 
     monkeypatch.setattr("jtsolve.solving.forecast_of", predict)
-    monkeypatch.setattr("jtsolve.solving._WORTH_A_FORECAST", 0.1)
     assert choose_backend(problem, Run()).backend.name == taken
     choose_backend(problem, Run(), search=False)
     choose_backend(problem, Run(Limits(time=0.1)))  # `dp` is out of the question
@@ -522,7 +523,7 @@ def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_is_slow(
 
 
 def test_a_forecast_of_a_problem_takes_seconds_or_is_left_out(
-    registry: dict[str, Backend], monkeypatch: pytest.MonkeyPatch
+    registry: Registry[Backend],
 ) -> None:
     problem = named(gaussian(0, 7, 3))
     assert forecast_of(problem, Run()) is None  # without clutter
@@ -531,5 +532,4 @@ def test_a_forecast_of_a_problem_takes_seconds_or_is_left_out(
     assert forecast is not None
     assert forecast.left <= forecast.families
     assert forecast_of(problem, Run(Limits(memory=1))) is None
-    monkeypatch.setattr("jtsolve.solving._FORECAST_SETS", 10)
-    assert forecast_of(problem, Run()) is None
+    assert forecast_of(named(gaussian(0, 54, 4)), Run(Limits(memory=10**15))) is None

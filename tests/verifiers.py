@@ -22,12 +22,18 @@ def verify(
     problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
 ) -> tuple[str, ...]:
     """Returns the verdict of the package's verifier; asserts that the second one agrees."""
-    faults = first(problem, result, certificate)
+    faults, refusal = first(problem, result, certificate), second(problem, result, certificate)
+    assert bool(refusal) == bool(faults), (faults, refusal)
+    return faults
+
+
+def second(
+    problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
+) -> str:
+    """Returns why the second verifier refuses a certificate; empty if it does not."""
     instance = SECOND.Instance(json.loads(_to_json(problem, "")))
     try:
         SECOND.verify(instance, msgspec.to_builtins(result), msgspec.to_builtins(certificate))
-        refusal = ""
     except (LookupError, TypeError, ValueError) as error:
-        refusal = str(error) or "without a reason"
-    assert bool(refusal) == bool(faults), (faults, refusal)
-    return faults
+        return str(error) or "without a reason"
+    return ""

@@ -35,9 +35,6 @@ _REFERENCE_PROCESSORS = 132
 _SPARE = 100_000_000
 """Bytes of a device left free, for the code of the kernels and their results."""
 
-_WORTH = 2.0
-"""Predicted saving, in seconds, from which on `auto` uses a device."""
-
 _AHEAD = 0.2
 """Predicted seconds of launches in flight between two polls of the report: Ctrl-C acts within this time."""
 
@@ -220,7 +217,7 @@ def _unusable(reason: str, remedy: str) -> ChoiceError:
 
 
 def choose_device(
-    requested: DeviceChoice, plans: Sequence[_Plan], spent: float, narrower: str
+    requested: DeviceChoice, plans: Sequence[_Plan], spent: float, narrower: str, worth: float = 2.0
 ) -> tuple[Device, _Plan] | None:
     """Returns the device and the first plan that fits its free memory, or None for the processor.
 
@@ -229,12 +226,13 @@ def choose_device(
         plans: of the problem, the preferred one first; may be empty for "auto": a device does not support it.
         spent: predicted seconds on the processor; inf where the memory has no room.
         narrower: ways to need less memory, for the message.
+        worth: predicted saving, in seconds, from which on "auto" uses a device.
 
     Raises:
         ChoiceError: a device is requested, but none can be used.
         LimitError: it has too little free memory.
     """
-    if requested == "cpu" or (requested == "auto" and (not plans or spent < _WORTH or not may_have_device())):
+    if requested == "cpu" or (requested == "auto" and (not plans or spent < worth or not may_have_device())):
         return None
     try:
         device = open_device()
@@ -245,7 +243,7 @@ def choose_device(
     plan = next((one for one in plans if one.memory + _SPARE <= device.free()[0]), None)
     if requested == "cuda" and plan is None:
         raise _no_room(device, plans[-1].memory, narrower)
-    if plan is None or (requested == "auto" and spent - plan.seconds(device.speed) < _WORTH):
+    if plan is None or (requested == "auto" and spent - plan.seconds(device.speed) < worth):
         return None
     return device, plan
 

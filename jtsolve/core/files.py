@@ -297,15 +297,15 @@ def _promised_size(path: str | Path) -> int:
     return promised if promised <= _MOST_PACKED * packed else 0  # else the trailer is damaged
 
 
-def _read_bounded(stream: BinaryStream, source: str, promised: int, run: Run) -> bytes:
+def _read_bounded(stream: BinaryStream, source: str, promised: int, run: Run, most: int = LARGEST) -> bytes:
     """Returns the rest of a stream; the size of a pipe or of gzip data is certain only at its end."""
     buffer = io.BytesIO()
     chunk = b"begin"
     while chunk:
         size = max(promised, buffer.tell())
         run.require_reading(size)
-        if size > LARGEST:
-            reason = f"it holds more than {LARGEST / 2**30:.3g} GiB once decompressed"
+        if size > most:
+            reason = f"it holds more than {most / 2**30:.3g} GiB once decompressed"
             raise InputError(source, "", reason, "give a table with a smaller max_size")
         chunk = stream.read(_CHUNK)
         buffer.write(chunk)

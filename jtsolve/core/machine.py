@@ -20,8 +20,6 @@ from jtsolve.errors import ChoiceError, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CONTROL_GROUP = Path("/sys/fs/cgroup")
-
 
 def cores() -> int:
     """Returns the number of cores that this process may use."""
@@ -63,11 +61,11 @@ def allowed_memory() -> int | None:
     return None if call is None else call.most
 
 
-def free_memory() -> int:
+def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
     """Returns the bytes still available to this process.
 
-    The least of those on the machine, in its control group, under the limit of the shell (`ulimit -v`), and
-    under that of the call.
+    The least of those on the machine, in its control group with this folder, under the limit of the shell
+    (`ulimit -v`), and under that of the call.
     """
     free = _available()
     space, table = resource.getrlimit(resource.RLIMIT_AS)[0], Path("/proc/self/statm")
@@ -76,7 +74,7 @@ def free_memory() -> int:
         free = min(free, space - pages * resource.getpagesize())
     if (allowed := allowed_memory()) is not None:
         free = min(free, allowed - resident_memory())
-    limit, used = _CONTROL_GROUP / "memory.max", _CONTROL_GROUP / "memory.current"
+    limit, used = group / "memory.max", group / "memory.current"
     if limit.is_file() and used.is_file() and (most := limit.read_text(encoding="ascii").strip()) != "max":
         free = min(free, int(most) - int(used.read_text(encoding="ascii")))
     return max(0, free)

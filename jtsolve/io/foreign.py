@@ -37,9 +37,8 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?(\d*)|\.(\d+))(?:[eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 _BLANKS = b" \t\n\r\v\f"
 """The separators of `bytes.split`."""
-_CHUNK = 1 << 22
-_CHECKED_EVERY = 1 << 13
-"""Lines or sets between two checks of the limits."""
+CHECKED_EVERY = 1 << 13
+"""Lines or sets between two checks of the limits: some tens of milliseconds."""
 _MOST_SETS = 1 << 40
 """More sets than any file holds; larger numbers are not computed, which could take longer than reading."""
 
@@ -95,7 +94,7 @@ _JUNCTOR = re.compile(rb"\s*(\d{1,9})\s+(\d{1,9})(?!\S)")
 _ADJUNCT = re.compile(rb"\s*DMST\s+(\d{1,9})\s+subset_scores\s+colex_order\s+(\d{1,9})(?!\S)")
 
 
-def read_junctor(data: bytes, source: str, name: str, run: Run) -> Problem:
+def read_junctor(data: bytes, source: str, name: str, run: Run, *, chunk: int = 1 << 22) -> Problem:
     """Returns the problem in a Junctor `.score` or Adjunct DMST file; the variables are named "0", "1", ….
 
     Args:
@@ -103,6 +102,7 @@ def read_junctor(data: bytes, source: str, name: str, run: Run) -> Problem:
         source: the file, for errors.
         name: of the problem.
         run: polled for interruption; receives progress.
+        chunk: bytes read at a time.
 
     Raises:
         InputError: the text violates the format.
@@ -114,7 +114,7 @@ def read_junctor(data: bytes, source: str, name: str, run: Run) -> Problem:
         reason = f"it does not begin with '{wanted}', the number of variables and the largest set size"
         raise InputError(source, "line 1", reason, "check that this is a score file of Junctor or Adjunct")
     n, max_size = int(header[1]), int(header[2])
-    values = _numbers(data, header.end(), source, run)
+    values = _numbers(data, header.end(), source, run, chunk)
     scores = dense_scores(source, (_line(data, header.start(2)), "values"), n, max_size, values)
     return Problem(tuple(Variable(str(v)) for v in range(n)), scores, name=name)
 
@@ -129,13 +129,13 @@ def junctor_text(scores: DenseScores) -> bytes:
     return f"{scores.n} {scores.max_size}\n{values}".encode()
 
 
-def _numbers(data: bytes, start: int, source: str, run: Run) -> NDArray[np.float64]:
+def _numbers(data: bytes, start: int, source: str, run: Run, chunk: int) -> NDArray[np.float64]:
     """Returns the numbers from byte `start` on, read in pieces, since words need ten times the memory."""
     pieces: list[NDArray[np.float64]] = []
     at = start
     while at < len(data):
         run.require_reading(0)
-        end = min(at + _CHUNK, len(data))
+        end = min(at + chunk, len(data))
         if end < len(data):  # cut after a complete word; a word longer than a chunk is no number
             cut = max(data.rfind(bytes([mark]), at, end) for mark in _BLANKS)
             end = cut + 1 if cut >= at else end
@@ -306,7 +306,7 @@ def _lines(data: bytes, source: str, run: Run) -> Iterator[Line]:
             source, _line(data, error.start), "a byte is not UTF-8", "save the file as UTF-8"
         ) from None
     for number, line in enumerate(text.split("\n"), 1):
-        if number % _CHECKED_EVERY == 0:
+        if number % CHECKED_EVERY == 0:
             run.require_reading(0)
         words = line.split()
         if words and not words[0].startswith("#"):
@@ -407,7 +407,7 @@ def _summed(
     step, relative = tolerances
     s: dict[VarSet, float] = {}
     for mask in bounded_subsets(len(tables), max_size):
-        if len(s) % _CHECKED_EVERY == 0:
+        if len(s) % CHECKED_EVERY == 0:
             run.require_reading(0)
         last = mask.bit_length() - 1
         s[mask] = s[mask ^ 1 << last] + tables[last][mask ^ 1 << last] if mask else 0.0

@@ -29,6 +29,7 @@ from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
 from jtsolve.io.documents import Name, decode_json, names_of, set_of_names
 from jtsolve.io.foreign import (
+    CHECKED_EVERY,
     dense_scores,
     junctor_text,
     read_gobnilp,
@@ -173,10 +174,6 @@ def _variable(entry: VariableDocument, place: str, source: str) -> Variable:
     return Variable(entry.name, tuple(entry.states))
 
 
-_CHECKED_EVERY = 1 << 13
-"""Sets between two checks of the limits: some tens of milliseconds."""
-
-
 def _scores(
     document: ColexScores | SetScores | PairLayout, variables: Sequence[Variable], source: str, run: Run
 ) -> LocalScores:
@@ -191,7 +188,7 @@ def _scores(
     pairs: list[tuple[int, float]] = []
     key, seen = key_of(len(names)), set()
     for i, (entry, value) in enumerate(document.sets):
-        if i % _CHECKED_EVERY == 0:
+        if i % CHECKED_EVERY == 0:
             run.require_reading(0)
         mask = set_of_names(entry, index, source, f"$.scores.sets[{i}][0]")
         if key(mask) in seen:
