@@ -12,7 +12,7 @@ import pytest
 from random_models import brute, chain, precision_matrix, random_model
 from readers import read_numbers, read_states
 
-from jtsolve.cli.models import parse_assignments
+from jtsolve.cli.inference import parse_assignments
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
@@ -404,11 +404,10 @@ def test_models_are_exported_and_networks_of_other_programs_are_read(
     np.testing.assert_allclose(marginals(read_uai(files["uai"]))[2], expected[2], atol=1e-12)
     assert command("export", model, "--to", "uai") == 0
     assert command.out == to_uai(discrete(model))
-    assert command("export", model, "--to", "bif", "--root", "1") == 0
+    assert command("export", model, "--to", "bif") == 0
     assert command.out == to_bif(discrete(model).network("a test"))
     assert command("export", model, "--to", "xlsx") == 2
     assert "json, bif, bifxml" in command.err
-    assert command("export", model, "--to", "bif", "--root", "99") == 2
 
 
 def test_a_model_is_shown_with_table_sizes_and_information_across_separators(

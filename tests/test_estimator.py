@@ -382,12 +382,6 @@ def test_classes_of_a_joint_tree_are_predicted_by_bayes_rule() -> None:
     assert classifier.classes_.tolist() == ["high", "low", "middle"]
     assert classifier.score(features, y) > 0.8
     assert np.exp(classifier.class_log_prior_).sum() == pytest.approx(1)
-    prior = np.array([0.8, 0.1, 0.1])
-    other = clone(classifier).set_params(class_prior=prior).fit(features, y)
-    shifted = joint * (prior / np.exp(classifier.class_log_prior_))[:, None]
-    assert other.predict_proba(features) == pytest.approx((shifted / shifted.sum(axis=0)).T)
-    with pytest.raises(ValueError, match="class_prior"):
-        clone(classifier).set_params(class_prior=[0.5, 0.6, -0.1]).fit(features, y)
 
 
 def test_class_conditional_trees_are_those_of_the_rows_of_each_class() -> None:
@@ -455,19 +449,16 @@ def test_gaps_are_filled_better_than_by_the_most_frequent_value() -> None:
     X = rows(600).astype(float)
     gaps = np.random.default_rng(5).random(X.shape) < 0.2
     holed = np.where(gaps, np.nan, X)
-    found = {}
-    for strategy in ("mode", "joint"):
-        filled = JunctionTreeImputer(strategy=strategy).fit_transform(holed)
-        assert np.array_equal(filled[~gaps], X[~gaps])
-        found[strategy] = (filled == X)[gaps].mean()
-    assert min(found.values()) > 0.65
+    filled = JunctionTreeImputer().fit_transform(holed)
+    assert np.array_equal(filled[~gaps], X[~gaps])
+    assert (filled == X)[gaps].mean() > 0.65
     assert (SimpleImputer(strategy="most_frequent").fit_transform(holed) == X)[gaps].mean() < 0.5
 
 
-def test_strategies_are_the_mode_the_best_completion_and_the_mean() -> None:
+def test_strategies_are_the_mode_and_the_mean() -> None:
     X = rows().astype(float)
     query = np.array([[0.0, np.nan, np.nan, 2.0]])
-    fitted = {name: JunctionTreeImputer(strategy=name).fit(X) for name in ("mode", "joint", "mean")}
+    fitted = {name: JunctionTreeImputer(strategy=name).fit(X) for name in ("mode", "mean")}
     model = tree_of(fitted["mode"])
     cells = list(product(range(3), repeat=2))
     logs = log_likelihood(model, np.array([[0, a, b, 2] for a, b in cells]).T)
@@ -475,9 +466,8 @@ def test_strategies_are_the_mode_the_best_completion_and_the_mean() -> None:
     table /= table.sum()
     marginals = table.sum(axis=1), table.sum(axis=0)
     assert fitted["mode"].transform(query)[0, 1:3].tolist() == [p.argmax() for p in marginals]
-    assert tuple(fitted["joint"].transform(query)[0, 1:3]) == cells[int(logs.argmax())]
     assert fitted["mean"].transform(query)[0, 1:3] == pytest.approx([p @ np.arange(3) for p in marginals])
-    with pytest.raises(ChoiceError, match="choose among mode, joint, mean"):
+    with pytest.raises(ChoiceError, match="choose among mode, mean"):
         JunctionTreeImputer(strategy=cast("Any", "median")).fit(X)
 
 
@@ -666,7 +656,7 @@ def test_real_columns_beside_categories_have_densities_draws_and_classes() -> No
         JunctionTreeDensity(**MIXED).fit(frame, sample_weight=np.ones(400))
 
 
-@pytest.mark.parametrize("strategy", ["mode", "joint", "mean"])
+@pytest.mark.parametrize("strategy", ["mode", "mean"])
 def test_gaps_in_real_columns_become_conditional_means(strategy: Any) -> None:
     frame = people()
     holed = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.15)

@@ -211,32 +211,26 @@ def test_a_damaged_file_gives_an_error_of_ours_or_the_model(
 
 @given(models())
 @settings(deadline=None, max_examples=40)
-def test_a_network_rooted_at_any_clique_has_the_distribution_of_the_model(model: JunctionTreeModel) -> None:
+def test_a_network_has_the_distribution_of_the_model(model: JunctionTreeModel) -> None:
     joint = brute(model)
-    for root in range(len(model.tree.cliques)):
-        network = model.network("a test", root)
-        product = np.ones(joint.shape)
-        for v, node in enumerate(network.nodes):
-            dims = [model.columns[u].arity for u in (*node.parents, v)]
-            table = node.table.reshape(dims)
-            order = np.argsort((*node.parents, v))
-            shape = [model.columns[u].arity if u in (*node.parents, v) else 1 for u in range(model.n)]
-            product = product * np.transpose(table, order).reshape(shape)
-        np.testing.assert_allclose(product, joint, atol=1e-12)
-        if (joint > 0).all():
-            same(model, from_network(network))
-
-
-def test_there_is_no_root_beyond_the_cliques() -> None:
-    with pytest.raises(ChoiceError, match="there are 0 to 1"):
-        chain(3).network("a test", 2)
+    network = model.network("a test")
+    product = np.ones(joint.shape)
+    for v, node in enumerate(network.nodes):
+        dims = [model.columns[u].arity for u in (*node.parents, v)]
+        table = node.table.reshape(dims)
+        order = np.argsort((*node.parents, v))
+        shape = [model.columns[u].arity if u in (*node.parents, v) else 1 for u in range(model.n)]
+        product = product * np.transpose(table, order).reshape(shape)
+    np.testing.assert_allclose(product, joint, atol=1e-12)
+    if (joint > 0).all():
+        same(model, from_network(network))
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_bif_files_are_read_by_our_reader_to_the_last_digit(tmp_path: Path, seed: int) -> None:
     model = random_model(seed)
     path = tmp_path / "model.bif"
-    path.write_text(to_bif(model.network("a test", len(model.tree.cliques) - 1)), encoding="utf-8")
+    path.write_text(to_bif(model.network("a test")), encoding="utf-8")
     same(model, from_network(read_network(path)))
 
 
@@ -246,7 +240,7 @@ def test_bif_files_are_read_by_pgmpy_and_pyagrum_with_the_same_marginals(tmp_pat
     readers = library("pgmpy.readwrite")
     model = dyadic_model(seed)  # pyAgrum reads the numbers of BIF in single precision
     path = tmp_path / "model.bif"
-    path.write_text(to_bif(model.network("a test", 1)), encoding="utf-8")
+    path.write_text(to_bif(model.network("a test")), encoding="utf-8")
     same(model, from_pyagrum(gum.loadBN(str(path))).junction_tree("a test"), 1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -481,11 +475,10 @@ def test_models_go_to_pyagrum_and_pgmpy_and_back(seed: int) -> None:
     library("pyagrum")
     library("pgmpy.models")
     model = random_model(seed)
-    root = len(model.tree.cliques) - 1
-    same(model, from_pyagrum(to_pyagrum(model.network("a test", root))).junction_tree("a test"), 1e-12)
+    same(model, from_pyagrum(to_pyagrum(model.network("a test"))).junction_tree("a test"), 1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        network = to_pgmpy(model.network("a test", root))
+        network = to_pgmpy(model.network("a test"))
         assert network.check_model()
         same(model, from_pgmpy(network).junction_tree("a test"), 1e-12)
 

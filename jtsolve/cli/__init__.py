@@ -45,7 +45,7 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
 _MODULES = {
     **{module: (module,) for module in ("solve", "fit", "average", "select", "population")},
     "show": ("show",),
-    "models": ("query", "mpe", "sample", "export"),
+    "inference": ("query", "mpe", "sample", "export"),
     "rows": ("impute", "loglik"),
     "instances": ("score", "convert", "decode"),
     "verdicts": ("check", "explain", "recommend"),

@@ -18,7 +18,7 @@ from jtsolve.cli.options import (
 from jtsolve.cli.output import FAULTY, emit, print_faults, print_note, put
 from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.compare.folder import Folder
@@ -126,15 +126,12 @@ def compare(
             f"--resume --output {folder.path}\n"
         )
         raise
-    if report_comparison(folder, folder.path, quiet=quiet):
+    if report_comparison(folder, quiet=quiet):
         raise typer.Exit(FAULTY)
 
 
 def report(
     folder: Annotated[Path, file_argument("RUN/", "The --output of 'jtsolve compare'.")],
-    output: Annotated[
-        Path | None, file_option("Where to write; the default is RUN/.", metavar="FOLDER")
-    ] = None,
 ) -> None:
     """Report a comparison: report.html, runs.csv, tables.tex.
 
@@ -142,10 +139,7 @@ def report(
     """
     from jtsolve.compare.folder import Folder
 
-    place = output or folder
-    if output is not None and not output.is_dir():
-        raise InputError(str(output), "", "there is no such folder", "create it first")
-    if report_comparison(Folder(folder), place):
+    if report_comparison(Folder(folder)):
         raise typer.Exit(FAULTY)
 
 
@@ -177,12 +171,11 @@ def run(
     put(to_json(answer), output)
 
 
-def report_comparison(folder: "Folder", place: Path, *, quiet: bool = False) -> bool:
+def report_comparison(folder: "Folder", *, quiet: bool = False) -> bool:
     """Judges and reports a comparison; returns whether there is a fault.
 
     Args:
-        folder: of the runs.
-        place: the folder to write to.
+        folder: of the runs and of the report.
         quiet: whether only faults are printed.
     """
     from jtsolve.compare.reporting import exports
@@ -191,7 +184,7 @@ def report_comparison(folder: "Folder", place: Path, *, quiet: bool = False) -> 
 
     plan = folder.plan()
     comparison = judged(folder, plan)
-    paths = write_report(comparison, plan, place)
+    paths = write_report(comparison, plan, folder.path)
     if not quiet:
         tables = (exports.backends_table(comparison), exports.problems_table(comparison))
         emit("\n\n".join(table(*one) for one in tables))

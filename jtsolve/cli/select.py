@@ -73,8 +73,9 @@ def select(
     file = StudyData(data, columns.reading())
     table = file.read(score_argument(plan.score), run, kinds=plan.kinds)
     found = plan.run(table, run)  # type: ignore[arg-type]  # not in partitions
-    write_graph(selection_to_document(found), output)
-    facts: dict[str, Any] = {"graph": str(output), **selection_facts(found)}
+    document = selection_to_document(found)
+    write_graph(document, output)
+    facts: dict[str, Any] = {"graph": str(output), **selection_facts(document)}
     if json:
         emit_json(facts)
     elif not quiet:

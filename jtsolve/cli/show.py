@@ -226,17 +226,9 @@ def _of_graph(path: Path) -> View:
         return NamedTree(triangulation(graph), graph.names)
 
     def draw(target: Path) -> None:
-        from jtsolve.draw.picture import draw_edges
-        from jtsolve.selection.framed import region_of_vertices
+        from jtsolve.selection.framed import draw_document
 
-        strengths = None
-        if document.strengths is not None:
-            of_pair = {frozenset(pair): x for pair, x in zip(document.edges, document.strengths, strict=True)}
-            strengths = [of_pair[frozenset(pair)] for pair in graph.named_edges]
-        index = {name: v for v, name in enumerate(graph.names)}
-        steps = () if document.selection is None else document.selection.steps
-        groups = region_of_vertices(graph, [[index[name] for name in step.region] for step in steps])
-        draw_edges(graph.edges, graph.names, target, strengths=strengths, groups=groups)
+        draw_document(document, target)
 
     def text() -> str:
         found = tree()
@@ -251,17 +243,10 @@ def _of_graph(path: Path) -> View:
 def _graph_text(document: "GraphDocument") -> str:
     """Returns a graph for people: its size, how it was found, and its edges, the strongest first."""
     from jtsolve.listing import table
+    from jtsolve.selection.framed import selection_facts
 
-    facts: list[list[Any]] = [["variables", len(document.variables)], ["edges", len(document.edges)]]
-    if (selection := document.selection) is not None:
-        facts += [
-            ["superset", f"{len(selection.superset)} edges, by {selection.screen.get('name', '?')}"],
-            ["method", selection.method.get("name", "?")],
-            ["over", selection.over],
-            ["steps", len(selection.steps)],
-        ]
-        if shrunk := sum(step.shrinkage > 0 for step in selection.steps):
-            facts.append(["shrunk", f"in {shrunk} steps, with at least as many columns as rows"])
+    found = selection_facts(document).items()
+    facts = [[name.replace("_", " "), fact] for name, fact in found if fact not in (None, "")]
     headings, rows = ["edge", ""], [list[Any](pair) for pair in document.edges]
     if document.strengths is not None:
         strongest = sorted(zip(rows, document.strengths, strict=True), key=lambda one: -abs(one[1]))

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 CLASS = "class"
 """Name of the class column, unless y has a name."""
 
-_ROUNDING = 1e-9
-"""How far the sum of given priors may be from 1."""
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc]
@@ -53,13 +50,12 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         treewidth: of the trees; at least 0.
         trees: "joint": one tree over features and class, with class priors and all else in one score;
             "class-conditional": a tree over the features for each class, learned from its rows.
-        class_prior: shape (classes,), probabilities that replace those of the classes in training; or None.
         discretise: see `JunctionTreeDensity`, which explains the other parameters, too; "mdlp" cuts by the
             class.
 
     Attributes:
         classes_: the values of y, sorted.
-        class_log_prior_: shape (classes,), ln P(class), in nats; that of `class_prior` if given.
+        class_log_prior_: shape (classes,), ln P(class), in nats.
         model_: the `jtsolve.Model` of features and class, of a joint tree.
         models_: the model of the features in each class, of class-conditional trees.
         class_name_: the name of the class column: that of y, or "class".
@@ -72,7 +68,6 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
     """
 
     trees: Literal["joint", "class-conditional"] = "joint"
-    class_prior: Any = None
     missing: Treatment = "state"
 
     CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -89,8 +84,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             (shares,) = self._model.posterior([self._model.names[-1:]], {}).tables
         else:
             shares = self._fit_each(training, run)
-        self._log_shares = np.log(shares)
-        self.class_log_prior_ = self._log_shares if self.class_prior is None else np.log(self._given_prior())
+        self.class_log_prior_ = np.log(shares)
 
     def _further(self, features: Mapping[str, Any], y: Any) -> Further:
         """Returns the classes of the rows, checked.
@@ -111,15 +105,6 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         texts = list(map(label_of, values))
         column = pl.Series(texts, dtype=pl.Enum(texts)).gather(codes)
         return Further(name, column, values, {"class_column": name})
-
-    def _given_prior(self) -> NDArray[np.float64]:
-        prior = np.asarray(self.class_prior, dtype=np.float64)
-        if prior.shape != self.classes_.shape or not (prior > 0).all() or abs(prior.sum() - 1) > _ROUNDING:
-            raise ValueError(
-                f"class_prior={self.class_prior}; give a probability above 0 for each of the "
-                f"{self.classes_.size} classes, with sum 1"
-            )
-        return prior
 
     def _fit_each(self, training: Training, run: Run) -> NDArray[np.float64]:
         """Fits a model for each class; returns P(class), smoothed like the tables."""
@@ -164,7 +149,6 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             codes = known(self._codes(X, columns), columns)
             gaps = np.full((1, codes.shape[1]), GAP, dtype=np.int32)
             logs = state_log_probabilities(model, np.vstack([codes, gaps]), len(codes))
-            logs += self.class_log_prior_ - self._log_shares
         else:
             codes = known(self._codes(X, self._models[0].columns), self._models[0].columns)
             each = [model.log_likelihood(codes) for model in self._models]

@@ -37,9 +37,8 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
 
     Args:
         treewidth: of the tree; at least 0.
-        strategy: "mode": each missing value is the most probable one given the observed ones; "joint": those
-            of a row are its most probable completion together; "mean": numbers are their expectation, other
-            columns as by "mode".
+        strategy: "mode": each missing value is the most probable one given the observed ones; "mean": numbers
+            are their expectation, other columns as by "mode".
         local_score: see `JunctionTreeDensity`, which explains the other parameters and the attributes, too.
 
     >>> import numpy as np
@@ -49,10 +48,10 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
     [[1.0, 1.0], [0.0, 0.0]]
     """
 
-    strategy: Literal["mode", "joint", "mean"] = "mode"
+    strategy: Literal["mode", "mean"] = "mode"
 
     missing: ClassVar[Treatment] = "em"
-    CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {"strategy": ("mode", "joint", "mean")}
+    CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {"strategy": ("mode", "mean")}
 
     def _fit(self, training: Training, run: Run) -> None:
         super()._fit(training, run)
@@ -65,13 +64,9 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         codes = self._codes(X, model.columns)
         gaps = (codes == GAP) if codes.dtype.kind == "i" else np.isnan(codes)
         codes = known(codes, model.columns)
-        filled = model.complete(codes) if self.strategy == "joint" else None
         fills: dict[int, tuple[NDArray[np.intp], NDArray[Any]]] = {}
         for v in np.flatnonzero(gaps.any(axis=1)).tolist():
             at, values = np.flatnonzero(gaps[v]), self._values[v]
-            if filled is not None:
-                fills[v] = at, values.at(filled[v, at])
-                continue
             if model.columns[v].states is None:
                 fills[v] = at, model.predict(codes[:, at], v)
                 continue

@@ -108,29 +108,28 @@ class Model:
         """
         write_model(self.model, path)
 
-    def export(self, to: str, root: int = 0) -> str:
+    def export(self, to: str) -> str:
         """Returns the model as text.
 
         Args:
             to: json, bif, bifxml, uai, td (a tree decomposition), or dot.
-            root: the root clique of bif and bifxml, by its position.
 
         Raises:
             ChoiceError, LimitError: see `write`.
         """
-        return exported(self.model, to, root)
+        return exported(self.model, to)
 
-    def to_pyagrum(self, root: int = 0) -> Any:
-        """Returns the model as a `pyagrum.BayesNet`; for `root`, see `export`."""
+    def to_pyagrum(self) -> Any:
+        """Returns the model as a `pyagrum.BayesNet`."""
         from jtsolve.models.files.interop import to_pyagrum
 
-        return to_pyagrum(self.model.network("pyAgrum", root))
+        return to_pyagrum(self.model.network("pyAgrum"))
 
-    def to_pgmpy(self, root: int = 0) -> Any:
-        """Returns the model as a `pgmpy.models.DiscreteBayesianNetwork`; for `root`, see `export`."""
+    def to_pgmpy(self) -> Any:
+        """Returns the model as a `pgmpy.models.DiscreteBayesianNetwork`."""
         from jtsolve.models.files.interop import to_pgmpy
 
-        return to_pgmpy(self.model.network("pgmpy", root))
+        return to_pgmpy(self.model.network("pgmpy"))
 
     def to_networkx(self) -> nx.Graph:
         """Returns the junction tree as a graph of its cliques with their tables."""

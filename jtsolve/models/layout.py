@@ -257,10 +257,10 @@ def table_layout(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     return Layout(arities, tuple(order), tuple(parent), cliques, separators, offset, homes)
 
 
-def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
-    """Returns the cliques from the root outwards, and the place of the parent of each one in this order."""
+def rooted(tree: JunctionTree) -> tuple[list[int], list[int]]:
+    """Returns the cliques from the first one outwards, and the place of each one's parent in this order."""
     adjacent = adjacency(len(tree.cliques), tree.edges)
-    order, parent, seen = [root], [-1], {root}
+    order, parent, seen = [0], [-1], {0}
     for place, i in enumerate(order):  # the list grows during the iteration
         for j in adjacent[i]:
             if j not in seen:

@@ -17,7 +17,6 @@ import numpy as np
 from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree, adjacency
 from jtsolve.core.varset import members, varset
-from jtsolve.errors import ChoiceError
 from jtsolve.models.answers import Conditioned, Description, Explanation
 from jtsolve.models.documents import column_document, parts_document
 from jtsolve.models.inference.evidence import with_evidence
@@ -237,17 +236,16 @@ class JunctionTreeModel(Distribution):
         del what
         return self
 
-    def network(self, what: str, root: int = 0) -> Network:
+    def network(self, what: str) -> Network:
         """Returns the same distribution as a Bayesian network, with the nodes in the order of the columns.
 
-        A junction tree rooted at any clique is a network without v-structures: the parents of a variable that
+        A rooted junction tree is a network without v-structures: the parents of a variable that
         a clique adds to its separator are the separator and the variables added before it. Rows for parent
         configurations of probability 0 are uniform.
         """
+        del what
         tree, nodes = self.tree, dict[int, NetworkNode]()
-        if not 0 <= root < len(tree.cliques):
-            raise ChoiceError(f"{what}: there is no clique {root}; there are 0 to {len(tree.cliques) - 1}")
-        order, parent = rooted(tree, root)
+        order, parent = rooted(tree)
         for clique, above in zip(order, parent, strict=True):
             separator = tree.cliques[clique] & tree.cliques[order[above]] if above >= 0 else 0
             parents = list(members(separator))

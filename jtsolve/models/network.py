@@ -182,9 +182,10 @@ class NetworkModel(Distribution):
             require_room(self.cells, f"{what} needs the tables of a junction tree", way, BYTES_PER_CELL)
         return self._compiled
 
-    def network(self, what: str, root: int = 0) -> Network:
-        """Returns the network itself, or that of its junction tree if the root is not the first clique."""
-        return self.bayesian if root == 0 else self.junction_tree(what).network(what, root)
+    def network(self, what: str) -> Network:
+        """Returns the network itself."""
+        del what
+        return self.bayesian
 
     def structure(self, what: str) -> JunctionTree:
         """Returns the junction tree of the moral graph, without tables."""

@@ -201,17 +201,13 @@ class Distribution(Protocol):
             f"{what} is for models of one junction tree, and this one is {self.kind}; fit one tree"
         )
 
-    def network(self, what: str, root: int = 0) -> Network:
+    def network(self, what: str) -> Network:
         """Returns the same distribution as a Bayesian network; `what` names the request in the refusal.
 
-        Args:
-            what: name of the request in the refusal.
-            root: the root clique of a junction tree, by its position.
-
         Raises:
-            ChoiceError: there is no such clique, or no discrete junction tree.
+            ChoiceError: there is no discrete junction tree.
         """
-        network: Network = self.junction_tree(what).network(what, root)
+        network: Network = self.junction_tree(what).network(what)
         return network
 
     def structure(self, what: str) -> JunctionTree:

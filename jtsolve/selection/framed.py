@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jtsolve.core.triangulation import constraints_within, triangulation
-from jtsolve.core.varset import members
 from jtsolve.draw.picture import draw_edges
 from jtsolve.errors import public
-from jtsolve.io.graph import selection_to_document, write_graph
+from jtsolve.io.graph import decoded_graph, selection_to_document, write_graph
 from jtsolve.listing import cell_as_text
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.fit import fit
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.core.problem import Constraints
     from jtsolve.core.selection import Selection
+    from jtsolve.io.graph import GraphDocument
     from jtsolve.tables.table import DataTable
 
 
@@ -110,7 +110,7 @@ class SelectedGraph:
         Raises:
             ChoiceError: the suffix is another, or a graph of more than 400 variables is not drawn as .html.
         """
-        draw_selection(self.selection, path)
+        draw_document(selection_to_document(self.selection), path)
 
     def __repr__(self) -> str:
         return repr(self.selection).replace("Selection", "SelectedGraph", 1)
@@ -118,27 +118,32 @@ class SelectedGraph:
     def _repr_html_(self) -> str:
         from jtsolve.draw.html import graph_html
 
-        facts = selection_facts(self.selection).items()
+        facts = selection_facts(selection_to_document(self.selection)).items()
         rows = [(key.replace("_", " "), cell_as_text(fact)) for key, fact in facts if fact]
         found = self.selection
         return graph_html([repr(self), *rows], found.graph.edges, found.graph.names, found.strengths)
 
 
-def draw_selection(selection: Selection, path: str | Path) -> None:
-    """Draws a selection into a file; each variable has the colour of its region.
+def draw_document(document: GraphDocument, path: str | Path) -> None:
+    """Draws a graph into a file; each variable has the colour of its region.
+
+    Args:
+        document: of the graph, perhaps with its selection.
+        path: the file to write, atomically; see `picture.draw_edges`.
 
     Raises:
         ChoiceError: the suffix is not supported, or a graph of more than 400 variables is not drawn as .html.
         InputError: the file cannot be written.
     """
-    steps = [list(members(step.region)) for step in selection.steps]
-    draw_edges(
-        selection.graph.edges,
-        selection.graph.names,
-        path,
-        strengths=selection.strengths,
-        groups=region_of_vertices(selection.graph, steps),
-    )
+    graph = decoded_graph(document, "the graph")
+    strengths = None
+    if document.strengths is not None:
+        of_pair = {frozenset(pair): x for pair, x in zip(document.edges, document.strengths, strict=True)}
+        strengths = [of_pair[frozenset(pair)] for pair in graph.named_edges]
+    index = {name: v for v, name in enumerate(graph.names)}
+    steps = () if document.selection is None else document.selection.steps
+    groups = region_of_vertices(graph, [[index[name] for name in step.region] for step in steps])
+    draw_edges(graph.edges, graph.names, path, strengths=strengths, groups=groups)
 
 
 def region_of_vertices(graph: UndirectedGraph, regions: list[list[int]]) -> list[int | None]:
@@ -156,18 +161,20 @@ def region_of_vertices(graph: UndirectedGraph, regions: list[list[int]]) -> list
     return [None if number is None else used.index(number) for _, number in best]
 
 
-def selection_facts(selection: Selection) -> dict[str, Any]:
-    """Returns a summary of a selection as JSON values."""
+def selection_facts(document: GraphDocument) -> dict[str, Any]:
+    """Returns a summary of a graph, and of its selection if it has one, as JSON values."""
+    facts = {"variables": len(document.variables), "edges": len(document.edges)}
+    if (selection := document.selection) is None:
+        return facts
     return {
-        "variables": selection.graph.n,
-        "edges": selection.graph.size,
-        "superset": selection.superset.size,
+        **facts,
+        "superset": len(selection.superset),
         "method": selection.method.get("name", ""),
         "screen": selection.screen.get("name", ""),
         "over": selection.over,
         "steps": len(selection.steps),
         "rounds": max((step.round for step in selection.steps), default=0),
-        "largest_region": max((step.columns.bit_count() for step in selection.steps), default=0),
+        "largest_region": max((len(step.columns) for step in selection.steps), default=0),
         "shrunk_steps": sum(step.shrinkage > 0 for step in selection.steps),
         "rows": selection.data.get("rows"),
         "kind": selection.data.get("kind"),

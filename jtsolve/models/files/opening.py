@@ -68,13 +68,12 @@ def write_model(model: Distribution, path: str | Path) -> None:
     write_atomically(path, exported(model, MODEL.format_to_write(path)).encode())
 
 
-def exported(model: Distribution, to: str, root: int = 0) -> str:
+def exported(model: Distribution, to: str) -> str:
     """Returns a model as text, in the format of jtsolve or of another program.
 
     Args:
         model: the distribution.
         to: one of `formats.MODEL.formats`.
-        root: the root clique of bif and bifxml, by its position.
 
     Raises:
         ChoiceError: there is no such format, or it does not support the model.
@@ -92,7 +91,7 @@ def exported(model: Distribution, to: str, root: int = 0) -> str:
         from jtsolve.networks.write import to_bif
         from jtsolve.networks.xmlbif import to_bifxml
 
-        return (to_bif if to == "bif" else to_bifxml)(model.network(to, root))
+        return (to_bif if to == "bif" else to_bifxml)(model.network(to))
     cells = getattr(model, "cells", 0)
     require_room(cells, f"the tables as {to}", "a smaller model; bif, for a network", _TEXT_PER_CELL)
     if to == "uai":

@@ -159,9 +159,6 @@ def export(
         ),
     ] = None,
     output: Annotated[Path | None, file_option("Write it here; default: print it.")] = None,
-    root: Annotated[
-        int, typer.Option(metavar="N", min=1, help="For bif and bifxml: the root clique, counted from 1.")
-    ] = 1,
     memory_limit: TableMemory = None,
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
@@ -181,7 +178,7 @@ def export(
             f"name the format to print: --to {'|'.join(MODEL.formats)}; or give an --output with its suffix"
         )
 
-    put(read_model(model, memory_limit).export(to, root - 1).encode(), output)
+    put(read_model(model, memory_limit).export(to).encode(), output)
 
 
 def read_model(path: Path, gigabytes: float | None) -> "Framed":
