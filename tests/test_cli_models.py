@@ -441,6 +441,28 @@ def test_printed_tables_escape_control_sequences() -> None:
     assert "\x1b" not in table(["name", "value"], [["\x1b[31mred", 1.5]])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "query {model}",
+        "mpe {model}",
+        "sample {model} --rows 100",
+        "impute {model} {data}",
+        "loglik {model} {data}",
+        "export {model} --to uai",
+        "show {model}",
+    ],
+)
+def test_the_memory_limit_counts_what_the_process_holds(
+    command: Command, tmp_path: Path, model: Path, words: str
+) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b,c\nx,,\n", encoding="utf-8")
+    arguments = words.format(model=model, data=data).split()
+    assert command(*arguments, "--memory-limit", "0.001") == 4
+    assert "GB of which the program holds already, but the limit is 0.001 GB" in command.err
+
+
 def test_fit_and_query_refuse_tables_beyond_the_memory_limit_in_advance(
     command: Command, tmp_path: Path
 ) -> None:

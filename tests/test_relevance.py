@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from math import inf, log
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from runs import ReportingRun, noting
 
 import jtsolve as jt
 from jtsolve.cli import run
+from jtsolve.core.machine import allow_memory, memory_of_call, resident_memory
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.layout import BYTES_PER_CELL
@@ -25,12 +27,21 @@ from jtsolve.models.relevance import Entered, network_variables, relevant_poster
 from jtsolve.networks.write import to_bif
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from jtsolve.models.answers import Evidence
     from jtsolve.networks.network import Network
+
+
+@contextmanager
+def allowing(size: int) -> Iterator[None]:
+    """Allows so many bytes besides those held."""
+    with memory_of_call():
+        allow_memory(resident_memory() + size)
+        yield
 
 
 def some_network(seed: int, zeros: float = 0.0) -> Network:
@@ -142,7 +153,8 @@ LEAVES = dict.fromkeys(WIDE.names[72:], "s0")
 
 def test_a_root_of_a_network_whose_tree_fits_no_memory_is_answered() -> None:
     for name in ("V0", "V23"):
-        (table,) = relevant_posterior(WIDE, [[name]], {}, memory=BYTES_PER_CELL * 4).tables
+        with allowing(BYTES_PER_CELL * 4 + 10**6):
+            (table,) = relevant_posterior(WIDE, [[name]], {}).tables
         np.testing.assert_allclose(table, WIDE.nodes[WIDE.names.index(name)].table[0])
     with pytest.raises(LimitError, match=r"the tables of the cliques: .* cells need"):
         from_network(WIDE)
@@ -176,7 +188,7 @@ def test_evidence_far_away_that_does_not_fit_is_said_and_the_answer_given() -> N
     assert found.log_probability is None
     assert "cells need" in found.refusal
     assert found.tables[0].tolist() == [0, 1, 0, 0]
-    with pytest.raises(LimitError, match=r"variables on which the answer depends: .* GB are free"):
+    with pytest.raises(LimitError, match=r"variables on which the answer depends: .* but the limit is"):
         relevant_posterior(WIDE, [["V1"]], evidence)
 
 
@@ -191,13 +203,13 @@ def test_names_and_sizes_are_checked_before_any_work() -> None:
             relevant_posterior(WIDE, groups, evidence)
     with pytest.raises(LimitError, match="joint marginal of 20 variables"):
         relevant_posterior(WIDE, [list(WIDE.names[:20])], {})
-    with pytest.raises(LimitError, match=r"cells need .* GB of memory, and 1e-07 GB are allowed"):
-        relevant_posterior(WIDE, [["V0", "V1"]], {}, memory=100)
+    with allowing(100), pytest.raises(LimitError, match=r"cells need .* GB of memory, .* but the limit is"):
+        relevant_posterior(WIDE, [["V0", "V1"]], {})
     model = from_network(layered(3, 2))
     with pytest.raises(InputError, match="there is no 'W'"):
         model.posterior([["W"]], {})
-    with pytest.raises(LimitError, match="GB are allowed"):
-        model.posterior([["V0"]], {"V1": "s0"}, memory=10)
+    with allowing(10), pytest.raises(LimitError, match="cells need"):
+        model.posterior([["V0"]], {"V1": "s0"})
 
 
 def test_a_network_answers_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +224,7 @@ def test_a_network_answers_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
     assert "ln P(evidence) is left out, and the evidence assumed possible: the" in capsys.readouterr().out
     assert run(["query", str(path), "--target", "W"], 0.0) == 2
     assert run(["query", str(path), "--target", last, "--memory-limit", "0.001"], 0.0) == 4
-    assert "GB are allowed" in capsys.readouterr().err
+    assert "the limit is 0.001 GB" in capsys.readouterr().err
     assert run(["query", str(path), "--memory-limit", "nan"], 0.0) == 2
     assert run(["mpe", str(path), "--memory-limit", "0.5"], 0.0) == 4
     for words in (["export", str(path), "--to", "json"], ["sample", str(path)], ["show", str(path)]):
@@ -266,7 +278,7 @@ def test_rows_of_a_network_are_judged_as_by_its_junction_tree(
     rows[:, :10] = np.maximum(rows[:, :10], 0)
     expected = from_network(network).log_likelihood(rows)
     np.testing.assert_allclose(NetworkModel(network).log_likelihood(rows), expected, atol=1e-12)
-    monkeypatch.setattr("jtsolve.models.relevance.RelevantPart.fits", lambda _part, _memory: False)
+    monkeypatch.setattr("jtsolve.models.relevance.RelevantPart.fits", lambda _part: False)
     np.testing.assert_allclose(NetworkModel(network).log_likelihood(rows), expected, atol=1e-12)
 
 
@@ -314,8 +326,8 @@ def test_the_memory_of_an_explanation_is_known_before() -> None:
     assert fractions == sorted(fractions)
     assert fractions[-1] < 1
     for k, message in ((1, "the largest table of the tree"), (2, "the 2 best configurations")):
-        with pytest.raises(LimitError, match=f"{message}: .* cells need .* GB are allowed. Ways out: "):
-            NetworkModel(WIDE).explain({}, k, memory=10**9)
+        with allowing(10**9), pytest.raises(LimitError, match=f"{message}: .* cells need .* Ways out: "):
+            NetworkModel(WIDE).explain({}, k)
     with pytest.raises(ChoiceError, match="0 configurations"):
         NetworkModel(layered(3, 2)).explain({}, 0)
 

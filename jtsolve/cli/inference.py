@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.cli.options import Json, Model, TableMemory, file_option, limit_tables
+from jtsolve.cli.options import Json, MemoryLimit, Model, file_option
 from jtsolve.cli.output import emit, emit_json, put
+from jtsolve.cli.rows import put_rows, read_model
 from jtsolve.core.formats import EVIDENCE, MODEL, TABLE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
-    from jtsolve.models.framed import Model as Framed
     from jtsolve.models.protocol import Distribution
 
 Given = Annotated[
@@ -31,9 +31,6 @@ Likelihood = Annotated[
     ),
 ]
 
-_DRAWN = 64
-"""Bytes of a drawn cell: its code or number, its place in a column of text, and the text that is written."""
-
 
 def query(
     model: Model,
@@ -45,7 +42,7 @@ def query(
     ] = None,
     given: Given = None,
     likelihood: Likelihood = None,
-    memory_limit: TableMemory = None,
+    memory_limit: MemoryLimit = None,
     json: Json = False,
 ) -> None:
     """Compute the probabilities of the states of variables, singly or jointly, given evidence.
@@ -58,7 +55,7 @@ def query(
     found = read_model(model, memory_limit)
     known = evidence(found.model, given, likelihood)
     groups = [_names(text, found.names) for text in target] if target else found.singly(known)
-    answer = found.posterior(groups, known, memory=memory_limit)
+    answer = found.posterior(groups, known)
     if json:
         emit_json(answer.facts())
         return
@@ -81,7 +78,7 @@ def mpe(
     given: Given = None,
     likelihood: Likelihood = None,
     best: Annotated[int, typer.Option(metavar="N", min=1, help="The number of explanations.")] = 1,
-    memory_limit: TableMemory = None,
+    memory_limit: MemoryLimit = None,
     json: Json = False,
 ) -> None:
     """Find the most probable explanation of the evidence, a state for every variable; or the N best.
@@ -91,7 +88,7 @@ def mpe(
     from jtsolve.listing import table
 
     found = read_model(model, memory_limit)
-    answers, of_evidence = found.explain(evidence(found.model, given, likelihood), best, memory=memory_limit)
+    answers, of_evidence = found.explain(evidence(found.model, given, likelihood), best)
     measure, kind = ("density", "values") if found.model.is_continuous else ("probability", "states")
     if json:
         listed = [
@@ -126,7 +123,7 @@ def sample(
     output: Annotated[
         Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow) instead of printing.")
     ] = None,
-    memory_limit: TableMemory = None,
+    memory_limit: MemoryLimit = None,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
 ) -> None:
     """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
@@ -134,12 +131,10 @@ def sample(
 
     if json and output is not None:
         raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
-    from jtsolve.cli.rows import put_rows
-    from jtsolve.models.layout import require_room
-    from jtsolve.models.tables import labelled
+    from jtsolve.models.tables import labelled, require_rows
 
     found = read_model(model, memory_limit).model
-    require_room(len(found.columns) * rows, f"{rows} rows", "fewer rows, into several files", _DRAWN)
+    require_rows(found, rows, objects=json)
     drawn = found.sample(rows, seed, evidence(found, given, likelihood))
     if json:
         emit_json(labelled(found, drawn).to_dict(as_series=False))
@@ -159,7 +154,7 @@ def export(
         ),
     ] = None,
     output: Annotated[Path | None, file_option("Write it here; default: print it.")] = None,
-    memory_limit: TableMemory = None,
+    memory_limit: MemoryLimit = None,
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
 
@@ -179,14 +174,6 @@ def export(
         )
 
     put(read_model(model, memory_limit).export(to).encode(), output)
-
-
-def read_model(path: Path, gigabytes: float | None) -> "Framed":
-    """Returns the model in a file, with a limit on the memory of its tables."""
-    from jtsolve.models.framed import Model
-
-    limit_tables(gigabytes)
-    return Model.read(path)
 
 
 def parse_assignments(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:

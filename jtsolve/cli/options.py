@@ -122,21 +122,6 @@ MaxSize = Annotated[int | None, declared(MAX_SIZE, OF_DATA, expert=True)]
 Forbid = Annotated[list[str] | None, declared(FORBID, CONSTRAINTS)]
 Require = Annotated[list[str] | None, declared(REQUIRE, CONSTRAINTS)]
 Constraint = Annotated[list[str] | None, declared(CONSTRAINT, CONSTRAINTS)]
-TableMemory = Annotated[
-    float | None,
-    typer.Option("--memory-limit", metavar="GB", help="Memory of the tables; by default the free memory."),
-]
-
-_MODULES = 250_000_000
-"""Bytes of the modules that a command loads after its limit is set, at most."""
-
-
-def limit_tables(gigabytes: float | None) -> None:
-    """Limits the memory of a command beyond that of the program itself."""
-    from jtsolve.core.machine import allow_memory, memory_bytes, resident_memory
-
-    most = memory_bytes(gigabytes)
-    allow_memory(None if most is None else resident_memory() + _MODULES + most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from jtsolve.cli.options import (
     Data,
     Json,
     LimitOptions,
+    MemoryLimit,
     Model,
     RowOptions,
-    TableMemory,
     expand_option_groups,
     file_option,
-    limit_tables,
 )
 from jtsolve.cli.output import emit, emit_facts, emit_json, print_note, put
 from jtsolve.core.formats import LIKELIHOODS, TABLE
@@ -24,6 +23,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import MISSING_IN_ROWS
 
 if TYPE_CHECKING:
+    from jtsolve.models.framed import Model as Framed
     from jtsolve.models.protocol import Distribution
 
 
@@ -36,7 +36,7 @@ def impute(
         Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow); default: print.")
     ] = None,
     rows: RowOptions,
-    memory_limit: TableMemory = None,
+    memory_limit: MemoryLimit = None,
 ) -> None:
     """Fill in the missing values of rows: the most probable completion of each, given its other values.
 
@@ -49,12 +49,12 @@ def impute(
 
     import numpy as np
 
-    from jtsolve.models.files.opening import open_model
     from jtsolve.models.rows import read_rows
+    from jtsolve.models.tables import require_rows
 
-    limit_tables(memory_limit)
-    found = open_model(model)
+    found = read_model(model, memory_limit).model
     given = read_rows(data, found.columns, habits=rows.habits(found), sums=rows.sums)
+    require_rows(found, given.shape[1])
     completed = found.complete(given)
     put_rows(found, completed, output)
     before, left = (np.isnan(one) if found.is_continuous else one < 0 for one in (given, completed))
@@ -75,7 +75,7 @@ def loglik(
         file_option("Write ln P of each row here: .txt, a number a line; .csv, .tsv, .parquet, .arrow."),
     ] = None,
     rows: CountedRowOptions,
-    memory_limit: TableMemory = None,
+    memory_limit: MemoryLimit = None,
     json: Json = False,
 ) -> None:
     """Compute the log-likelihood of the rows of a data file, in nats.
@@ -89,10 +89,7 @@ def loglik(
         known = ", ".join(MISSING_IN_ROWS.choices)
         raise ChoiceError(f"--missing {rows.missing}: rows are not changed here; give {known}")
 
-    from jtsolve.models.files.opening import open_model
-
-    limit_tables(memory_limit)
-    logs, times = _log_likelihood(open_model(model), data, rows)
+    logs, times = _log_likelihood(read_model(model, memory_limit).model, data, rows)
     if not times.sum():
         raise InputError(str(data), "missing values", "every row has some", "leave out --missing")
     if output is not None:
@@ -159,6 +156,15 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
     values = values[:, counted]
     values[~kept] = np.nan if model.is_continuous else -1
     return model.log_likelihood(values), file.times[counted]
+
+
+def read_model(path: Path, gigabytes: float | None) -> "Framed":
+    """Returns the model in a file; the command may hold so much memory."""
+    from jtsolve.core.machine import allow_memory, memory_bytes
+    from jtsolve.models.framed import Model
+
+    allow_memory(memory_bytes(gigabytes))
+    return Model.read(path)
 
 
 def put_rows(model: "Distribution", rows: Iterable[Any], output: Path | None) -> None:

@@ -11,12 +11,11 @@ import typer
 from jtsolve.cli.options import (
     DataOptions,
     LimitOptions,
-    TableMemory,
+    MemoryLimit,
     expand_option_groups,
     file_argument,
     file_option,
     flags_given,
-    limit_tables,
 )
 from jtsolve.cli.output import emit, emit_json
 from jtsolve.core.formats import PICTURE
@@ -52,7 +51,7 @@ def show(
     data: Annotated[Path | None, file_option("Show the goodness of fit to these data.")] = None,
     posterior: Annotated[Path | None, file_option("With --data: of 'average', for the edges.")] = None,
     columns: DataOptions,
-    memory_limit: TableMemory = None,
+    memory_limit: MemoryLimit = None,
     json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Show a result or a model and its tree, or draw it.
@@ -78,11 +77,10 @@ def show(
     if picture is not None and graph:
         raise ChoiceError("--graph shows the best tree's; leave it out, or --picture")
 
-    limit_tables(memory_limit)
+    run = LimitOptions(memory_limit=memory_limit).run(context.obj, silent=True)
     if data is None:
         view = view_of(result, picture)
     else:
-        run = LimitOptions().run(context.obj, silent=True)
         view = of_fit(result, data, columns, posterior, picture, run)
     if json:
         emit_json(view.facts)

@@ -8,6 +8,7 @@ import resource
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from numbers import Real
@@ -26,10 +27,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@dataclass(slots=True)
 class _Call:
     """One call of the user: the bytes that the process may hold until it ends; None for no limit."""
 
-    most: int | None = None
+    most: int | None
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
@@ -39,16 +41,16 @@ def allow_memory(most: int | None) -> None:
     """Limits the result of `free_memory` until the call ends; outside `memory_of_call`, does nothing.
 
     Args:
-        most: bytes that the process may hold; None for no limit.
+        most: bytes that the process may hold; None for the limit of the call around it, if any.
     """
-    if (call := _CALL.get()) is not None:
+    if most is not None and (call := _CALL.get()) is not None:
         call.most = most
 
 
 @contextmanager
 def memory_of_call() -> Iterator[None]:
     """Limits the effect of `allow_memory` to the body, or to a call of the decorated function."""
-    token = _CALL.set(_Call())
+    token = _CALL.set(_Call(allowed_memory()))
     try:
         yield
     finally:

@@ -408,11 +408,11 @@ class Run:
             LimitError: with the need, the limit, and the remedies.
         """
         held = resident_memory()
-        if (need := held + size) > self.memory:
-            alone = f"since the program itself holds {held / 1e9:.3g} GB"
+        if held + size > self.memory:
+            need, own, most = (f"{part / 1e9:.3g} GB" for part in (held + size, held, self.memory))
             raise LimitError(
-                f"{what} {need / 1e9:.3g} GB of memory, but the limit is {self.memory / 1e9:.3g} GB. "
-                f"Ways out: a larger limit, {remedies if held < self.memory else alone}"
+                f"{what} {need} of memory, {own} of which the program holds already, but the limit is "
+                f"{most}. Ways out: a larger limit, {remedies}"
             )
 
     def require_time(self, what: str, remedies: str) -> None:

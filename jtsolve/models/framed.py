@@ -12,7 +12,7 @@ import numpy as np
 
 from jtsolve.console import FirstRunLine, display_here
 from jtsolve.core.formats import EVIDENCE
-from jtsolve.core.machine import memory_bytes
+from jtsolve.core.machine import allow_memory, memory_bytes, memory_of_call
 from jtsolve.errors import ChoiceError, InputError, public
 from jtsolve.listing import cell_as_text
 from jtsolve.models.answers import unused
@@ -210,8 +210,8 @@ class Model:
             given: evidence, see `query`.
             memory: limit in GB.
         """
-        with _shown() as run:
-            found = self.model.posterior(groups, self._evidence(given), memory=memory_bytes(memory), run=run)
+        with _answering(memory) as run:
+            found = self.model.posterior(groups, self._evidence(given), run=run)
         if found.log_probability is None:
             _LOGGER.warning("whether the evidence is possible was not checked: %s", found.refusal)
         return found
@@ -234,7 +234,7 @@ class Model:
             given: the value of each observed variable, where a number stands for the range that contains it,
                 or a list with a likelihood for each state (soft evidence). Or the path of a file of the UAI
                 competitions (.evid).
-            memory: limit of the tables, in GB; None for the free memory.
+            memory: limit of the process, in GB; None for 80 % of the free memory.
 
         Raises:
             InputError: a variable or value is unknown, or the evidence is impossible.
@@ -345,8 +345,8 @@ class Model:
             k: number of configurations.
             memory: limit in GB.
         """
-        with _shown() as run:
-            return self.model.explain(self._evidence(given), k, memory=memory_bytes(memory), run=run)
+        with _answering(memory) as run:
+            return self.model.explain(self._evidence(given), k, run=run)
 
     def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
         """Returns the k most probable configurations, best first, each with its ln P, in nats.
@@ -454,14 +454,13 @@ class Model:
 
 
 @contextmanager
-def _shown() -> Iterator[Run | None]:
-    """Shows progress in interactive sessions."""
-    display = display_here()
-    if isinstance(display, FirstRunLine):
-        yield None
-        return
+def _answering(memory: float | None) -> Iterator[Run]:
+    """Limits the memory of an answer, in GB, and shows its progress in interactive sessions."""
     from jtsolve.core.run import Console, Run
 
-    run = Run(console=Console(display))
-    with run.phase("finding the relevant part"):
-        yield run
+    display = display_here()
+    with memory_of_call():
+        allow_memory(memory_bytes(memory))
+        run = Run(console=Console(None if isinstance(display, FirstRunLine) else display))
+        with run.phase("finding the relevant part"):
+            yield run

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from jtsolve.core.machine import free_memory
+from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree, adjacency
 from jtsolve.core.varset import VarSet, is_subset, members, renumbered
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,27 +187,19 @@ def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:
     return sum(prod(arities[v] for v in members(clique)) for clique in tree.cliques)
 
 
-def require_room(
-    cells: int, what: str, remedy: str, bytes_per_cell: int = BYTES_PER_CELL, *, limit: int | None = None
-) -> None:
-    """Checks that tables of this many cells fit in memory.
+def require_room(cells: int, what: str, remedy: str, bytes_per_cell: int = BYTES_PER_CELL) -> None:
+    """Checks that tables of this many cells fit in memory, within the limit of the call.
 
     Args:
         cells: their number.
         what: name of the tables, for the message.
         remedy: for the message.
         bytes_per_cell: working memory.
-        limit: in bytes; None for the free memory.
 
     Raises:
         LimitError: they do not fit.
     """
-    room = free_memory() if limit is None else limit
-    if cells * bytes_per_cell > room:
-        end = f"{room / 1e9:.3g} GB are {'free' if limit is None else 'allowed'}. Ways out: {remedy}"
-        raise LimitError(
-            f"{what}: {cells:.3g} cells need {cells * bytes_per_cell / 1e9:.3g} GB of memory, and {end}"
-        )
+    Run().require_memory(cells * bytes_per_cell, f"{what}: {cells:.3g} cells need", remedy)
 
 
 def require_draws(rows: int, seed: int, variables: int, bytes_per_cell: int = 4) -> None:

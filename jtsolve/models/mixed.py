@@ -265,9 +265,7 @@ class MixedTreeModel(Distribution):
             )
         return covariance_and_precision(self.cliques, self.n)
 
-    def posterior(
-        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> Posterior:
+    def posterior(self, groups: Groups, evidence: Evidence, *, run: Run | None = None) -> Posterior:
         """Returns the joint distribution of each group; see `protocol.Distribution`.
 
         A group has discrete variables, or real ones, whose means, covariances and quantiles are exact.
@@ -275,7 +273,7 @@ class MixedTreeModel(Distribution):
         Raises:
             ChoiceError: a group is of both kinds.
         """
-        del memory, run
+        del run
         for group in groups:
             columns = [self.columns[v] for v in targets_of(group, self.columns)]
             if len({column.states is None for column in columns}) > 1:
@@ -331,16 +329,14 @@ class MixedTreeModel(Distribution):
             means, _ = own.moments(means, variances)
         return np.asarray(np.einsum("rq,rq->r", weights, means))
 
-    def explain(
-        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-    ) -> Explanation:
+    def explain(self, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
         """Returns the configuration of highest density given evidence; margins count in units of scores.
 
         Raises:
             ChoiceError: k is not 1.
             InputError: see `condition`.
         """
-        del memory, run
+        del run
         if k != 1:
             raise ChoiceError(
                 f"{k} explanations are requested, but a density of real numbers has one highest point; "

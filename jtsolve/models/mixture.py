@@ -152,13 +152,9 @@ class Mixture(Distribution):
         weights = np.exp(np.array(logs) - total)
         return weights / weights.sum(), known, total
 
-    def posterior(
-        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> Posterior:
+    def posterior(self, groups: Groups, evidence: Evidence, *, run: Run | None = None) -> Posterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
-        weights, known, total = self._given(
-            lambda one: one.posterior(groups, evidence, memory=memory, run=run)
-        )
+        weights, known, total = self._given(lambda one: one.posterior(groups, evidence, run=run))
         return averaged(weights, [answer for _, answer in known], total)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Any:

@@ -193,17 +193,15 @@ class JunctionTreeModel(Distribution):
         )
         return joint_table(part, targets_of(names, part.columns), most_cells)
 
-    def explain(
-        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-    ) -> Explanation:
+    def explain(self, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
         """Returns the k most probable configurations; see `protocol.Distribution`."""
         from jtsolve.models.inference.mpe import most_probable
 
-        require_room(self.cells, *WITH_EVIDENCE, limit=memory)
+        require_room(self.cells, *WITH_EVIDENCE)
         known = self.condition(evidence)
         layout, logs = known.model.layout, known.model.families
         factors = [(clique, layout.table(logs, place)) for place, clique in enumerate(layout.cliques)]
-        best = most_probable(self.tree, self.columns, factors, k, memory=memory, run=run or Run())
+        best = most_probable(self.tree, self.columns, factors, k, run=run or Run())
         return Explanation(best, known.log_probability)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:

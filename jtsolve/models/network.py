@@ -120,7 +120,7 @@ class NetworkModel(Distribution):
         left = np.flatnonzero(~direct)
         if left.size:
             part = entered.part(varset(np.flatnonzero(seen[:, left].any(axis=1)).tolist()), None)
-            if part.fits(None):
+            if part.fits():
                 inside = list(members(part.variables))
                 out[left] = part.compiled().model.log_likelihood(codes[inside][:, left])
             else:
@@ -132,17 +132,13 @@ class NetworkModel(Distribution):
         """Returns the distribution of all variables given evidence, on a junction tree."""
         return self.junction_tree("the distribution given evidence").condition(evidence)
 
-    def posterior(
-        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> Posterior:
+    def posterior(self, groups: Groups, evidence: Evidence, *, run: Run | None = None) -> Posterior:
         """Returns the joint distribution of each group given evidence; see `relevance.relevant_posterior`."""
-        return relevance.relevant_posterior(self.bayesian, groups, evidence, memory=memory, run=run)
+        return relevance.relevant_posterior(self.bayesian, groups, evidence, run=run)
 
-    def explain(
-        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-    ) -> Explanation:
+    def explain(self, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
         """Returns the k most probable configurations; see `relevance.explanation`."""
-        return relevance.explanation(self.bayesian, evidence, k, memory=memory, run=run)
+        return relevance.explanation(self.bayesian, evidence, k, run=run)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
         """Returns independent rows as codes: each node is drawn given its parents, in order.
@@ -155,7 +151,7 @@ class NetworkModel(Distribution):
         if evidence:
             entered = relevance.Entered.of(self.bayesian, evidence)
             part = entered.part(entered.observed, None)
-            part.require(None)
+            part.require()
             codes = part.compiled().model.sample(rows, seed)
             known = dict(zip(members(part.variables), codes, strict=True))
         # With evidence, the seed has been used already.
@@ -221,7 +217,7 @@ def _of_row(network: Network, row: list[int]) -> float:
     }
     entered = relevance.Entered.of(network, evidence)
     part = entered.part(entered.observed, None)
-    part.require(None)
+    part.require()
     try:
         return part.compiled().log_probability
     except InputError:  # impossible

@@ -99,15 +99,12 @@ class Distribution(Protocol):
             InputError: a variable or state is unknown, or the evidence is impossible.
         """
 
-    def posterior(
-        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> Posterior:
+    def posterior(self, groups: Groups, evidence: Evidence, *, run: Run | None = None) -> Posterior:
         """Returns the joint distribution of each group of variables given evidence.
 
         Args:
             groups: the names in each group, at least one.
             evidence: see `Evidence`.
-            memory: limit of the tables, in bytes; None for the free memory.
             run: receives progress; None to report none.
 
         Raises:
@@ -119,7 +116,7 @@ class Distribution(Protocol):
         columns = tuple(tuple(self.columns[v] for v in targets) for targets in wanted)
         for own in columns:
             require_small(prod(column.arity for column in own), len(own))
-        require_room(self.cells, *WITH_EVIDENCE, limit=memory)
+        require_room(self.cells, *WITH_EVIDENCE)
         if run is not None:
             run.progress(note="passing messages")
         known: Any = self.condition(evidence)
@@ -130,22 +127,19 @@ class Distribution(Protocol):
         ]
         return Posterior(known.log_probability, columns=columns, tables=tuple(tables))
 
-    def explain(
-        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-    ) -> Explanation:
+    def explain(self, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
         """Returns the k most probable configurations given evidence; fewer if the others are impossible.
 
         Args:
             evidence: see `Evidence`.
             k: number of configurations.
-            memory: see `posterior`.
             run: see `posterior`.
 
         Raises:
             ChoiceError: the model is a mixture, or k is below 1, or above 1 and there are real variables.
             InputError, LimitError: see `posterior`.
         """
-        del evidence, k, memory, run
+        del evidence, k, run
         raise self._refusal("the most probable explanation")
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = ...) -> Rows:

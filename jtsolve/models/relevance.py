@@ -61,7 +61,6 @@ def relevant_posterior(
     groups: Sequence[Sequence[str]],
     evidence: Evidence,
     *,
-    memory: int | None = None,
     run: Run | None = None,
 ) -> Posterior:
     """Returns the joint distribution of each group of variables given evidence.
@@ -72,7 +71,6 @@ def relevant_posterior(
         network: the distribution.
         groups: the names in each group, at least one.
         evidence: hard and soft.
-        memory: limit of the tables, in bytes; None for the free memory.
         run: receives progress.
 
     Raises:
@@ -87,16 +85,16 @@ def relevant_posterior(
         require_small(prod(column.arity for column in own), len(own))
     wanted = list(map(varset, places))
     run.progress(note="ordering the elimination")
-    parts = _plan(entered, wanted, memory)
+    parts = _plan(entered, wanted)
     for part in parts:
-        part.require(memory)
+        part.require()
     # ln P(evidence) depends on the ancestors of the evidence only; they may not fit.
     log_probability: float | None = 0.0
     refusal = ""
     if entered.observed:
         above = entered.part(entered.observed, None)
         try:
-            above.require(memory)
+            above.require()
             log_probability = above.compiled().log_probability
         except LimitError as error:
             log_probability, refusal = None, str(error)
@@ -112,9 +110,7 @@ def relevant_posterior(
     return Posterior(log_probability, refusal, columns, found)
 
 
-def explanation(
-    network: Network, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-) -> Explanation:
+def explanation(network: Network, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
     """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
 
     A maximum, unlike a sum, depends on every node; evidence still removes its variables from the tables.
@@ -123,7 +119,6 @@ def explanation(
         network: the distribution.
         evidence: hard or soft.
         k: number of configurations.
-        memory: limit in bytes.
         run: receives progress.
 
     Raises:
@@ -137,22 +132,22 @@ def explanation(
     log_probability = 0.0
     if entered.observed:
         above = entered.part(entered.observed, None)
-        above.require(memory)
+        above.require()
         log_probability = above.compiled().log_probability
     with np.errstate(divide="ignore"):
         factors = [(factor.variables, np.log(factor.table)) for factor in part.renumbered]
     best = [
         Configuration(one.values, one.log_probability - log_probability)
-        for one in most_probable(part.tree, part.columns, factors, k, memory=memory, run=run)
+        for one in most_probable(part.tree, part.columns, factors, k, run=run)
     ]
     return Explanation(best, log_probability)
 
 
-def _plan(entered: Entered, wanted: Sequence[VarSet], memory: int | None) -> list[RelevantPart]:
+def _plan(entered: Entered, wanted: Sequence[VarSet]) -> list[RelevantPart]:
     """Returns one part for all targets, or one for each group, whichever is cheaper and fits."""
     union = reduce(or_, wanted)
     together = entered.part(entered.observed | union, union)
-    most = together.cells if together.fits(memory) else None
+    most = together.cells if together.fits() else None
     apart: list[RelevantPart] = []
     for targets in dict.fromkeys(wanted):
         apart.append(entered.part(entered.observed | targets, targets))
@@ -287,7 +282,7 @@ class RelevantPart:
         """The number of cells of its tables."""
         return table_cells(self.tree, tuple(column.arity for column in self.columns))
 
-    def require(self, memory: int | None) -> None:
+    def require(self) -> None:
         """Checks that the tables fit.
 
         Raises:
@@ -297,13 +292,12 @@ class RelevantPart:
             self.cells,
             f"the tables of the {len(self.columns)} variables on which the answer depends",
             "more evidence, which removes its variables from the tables; fewer targets at a time",
-            limit=memory,
         )
 
-    def fits(self, memory: int | None) -> bool:
+    def fits(self) -> bool:
         """Returns whether the tables fit."""
         try:
-            self.require(memory)
+            self.require()
         except LimitError:
             return False
         return True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column, coded_table, hidden_of, require_columns, states_by_name
 from jtsolve.tables.check import OF_ROWS, examine, report_findings
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.run import Run
     from jtsolve.models.columns import RealColumn
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Dialect, Reading
@@ -150,7 +150,11 @@ def open_rows(
     dialect = dialect_of(source, habits)
     own = habits.weights if counted and crosstab is None and habits.weights not in names else None
     coding = Coding((*names, own or ""), weights=weights, crosstab=crosstab)
-    raw, read, weights = _raw_columns(source, place, names, dialect, coding=coding, hidden=hidden)
+    everything = not dialect.header or crosstab is not None
+    intake = Intake(
+        lambda one: everything or coding.reads(one), together=False, run=run or Run(), source=place
+    )
+    raw, read, weights = _raw_columns(source, intake, names, dialect, coding=coding, hidden=hidden)
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         require_columns([weights], dict.fromkeys(by_name, 0), place)
@@ -207,7 +211,7 @@ def read_rows(
 
 def _raw_columns(
     source: Source | Frame,
-    name: str,
+    intake: Intake,
     names: Sequence[str],
     dialect: Dialect,
     *,
@@ -218,21 +222,19 @@ def _raw_columns(
 
     Without a header, columns are matched by position. Hidden columns may be absent.
     """
-    everything = not dialect.header or coding.crosstab is not None
-    intake = Intake(lambda one: everything or coding.reads(one), together=False)
-    raw, coding = melted(read_raw(source, intake, dialect), coding, name)
+    raw, coding = melted(read_raw(source, intake, dialect), coding, intake.source)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     needed = [name for name in names if name in place or name not in hidden]
     if not dialect.header and not all(name in place for name in needed):
         if len(raw.columns) != len(needed):
             raise InputError(
-                name,
+                intake.source,
                 "",
                 f"it has {len(raw.columns)} columns and no header, but the model has {len(needed)}",
                 "give the names of the columns in a first line",
             )
         return raw, dict(zip(needed, raw.columns, strict=True)), coding.weights
-    require_columns(needed, place, name)
+    require_columns(needed, place, intake.source)
     return raw, {name: raw.columns[place[name]] for name in needed}, coding.weights
 
 

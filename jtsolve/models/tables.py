@@ -7,14 +7,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from jtsolve.core.run import Run
 from jtsolve.tables.frames import FrameStyle
-from jtsolve.tables.options import Habits
+from jtsolve.tables.options import UTF_8, Habits
 from jtsolve.tables.writing import rows_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jtsolve.models.protocol import Distribution
+
+
+_CELL, _OBJECT, _COPIES = 32, 120, 2
+"""Bytes of a cell of rows of a model, its place in a column of text included; as an object, to be printed as
+JSON; and copies of its text."""
+_LONG = 4
+"""Half the characters of a number, of which there is one copy at a time."""
+
+
+def require_rows(model: Distribution, rows: int, *, objects: bool = False) -> None:
+    """Checks that rows of a model, and their text, fit in memory."""
+    longest = sum(max(map(len, column.states)) if column.states else _LONG for column in model.columns)
+    cell = _CELL + objects * _OBJECT
+    size = rows * (cell * len(model.columns) + _COPIES * longest)
+    Run().require_memory(size, f"{rows} rows need", "fewer rows, into several files")
 
 
 def labelled(model: Distribution, rows: Iterable[Any], *, typed: bool = False) -> pl.DataFrame:
@@ -60,4 +76,4 @@ def rows_in_format(model: Distribution, rows: Iterable[Any], kind: str) -> bytes
     # A blank line is no row, and several blanks are one separator.
     null = "?" if frame.width == 1 or mark == " " else ""
     text = rows_as(frame, kind, null=null, header=dialect.header, separator=mark)
-    return text.decode().encode(dialect.encoding)
+    return text if dialect.encoding == UTF_8 else text.decode().encode(dialect.encoding)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _LINES_AHEAD = 20
 """Lines after the first that are examined to detect the separator."""
 
+_HELD_PER_BYTE = 8
+"""Bytes held for a byte of text while a block is parsed."""
+
 _MOST_STATES = 1 << 24
 """Most states that a `.dat` file may declare for a column."""
 
@@ -135,6 +138,7 @@ def _add_pieces(
         if b'"' in piece:
             rows = _quoted_rows(chain([(number, piece)], pieces), separator, source, labelled=labelled)
             return _add_rows(rows, gatherer, source)
+        gatherer.intake.require(gatherer.rows, _HELD_PER_BYTE * len(piece))
         lines = _checked(piece, number, width, separator, source)
         if not lines:
             continue

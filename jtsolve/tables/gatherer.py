@@ -7,12 +7,13 @@ leaves them bit-identical.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.run import Run
 from jtsolve.tables.distinct import DistinctRows
 from jtsolve.tables.forked import require_threads
 from jtsolve.tables.options import COLUMNS
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from jtsolve.core.run import Run
     from jtsolve.tables.values import ValueKind
 
 _ASCII = 1 << 7
@@ -45,14 +45,14 @@ class Intake:
         wants: whether to read the column of this name.
         together: whether equal rows may be merged and counted; otherwise, all are kept in order.
         labels: whether to read the labels of the rows, a first column without a name.
-        run: limits the reading and shows its progress; None for neither.
+        run: limits the reading and shows its progress.
         source: the name of the data in messages.
         blocks: sizes of the blocks.
     """
 
     wants: Callable[[str], bool] = lambda _name: True
     together: bool = True
-    run: Run | None = None
+    run: Run = field(default_factory=Run)
     source: str = "the data"
     labels: bool = False
     blocks: Blocks = BLOCKS
@@ -63,8 +63,7 @@ class Intake:
         Raises:
             LimitError: the time does not suffice.
         """
-        if self.run is not None:
-            self.run.require_time(f"the check of {self.source}", f"fewer columns ({COLUMNS})")
+        self.run.require_time(f"the check of {self.source}", f"fewer columns ({COLUMNS})")
 
     def require(self, rows: int, size: int = 0) -> None:
         """Reports progress, and ends the reading at the limits.
@@ -76,8 +75,6 @@ class Intake:
         Raises:
             LimitError: time or memory do not suffice.
         """
-        if self.run is None:
-            return
         self.run.progress(note=f"reading {Path(self.source).name}: {rows} rows")
         self.run.require_time(f"the reading of {self.source} after {rows} rows", f"fewer columns ({COLUMNS})")
         self.run.require_memory(
@@ -85,7 +82,7 @@ class Intake:
             f"the distinct rows among the first {rows} of {self.source} need"
             if rows
             else f"{self.source} needs",
-            f"or fewer columns ({COLUMNS}), which have fewer distinct rows",
+            f"fewer columns ({COLUMNS}), which have fewer distinct rows",
         )
 
 
@@ -100,6 +97,7 @@ class Gatherer:
         places: positions of the requested columns, increasing.
         rows: number of rows added.
         batch: maximum number of rows held as strings at a time.
+        intake: as given.
         index: whether the first column is an index, read only on request (`Intake.labels`).
     """
 
@@ -113,7 +111,7 @@ class Gatherer:
         self.places = [i for i in range(first, len(names)) if intake.wants(names[i])] or [first]
         self.rows = 0
         self.batch = max(1, intake.blocks.values // len(names))
-        self._intake = intake
+        self.intake = intake
         self._encoders = [Encoder() for _ in self.places]
         self._code_of: NDArray[np.int32] | None = None  # by column and character
         self._kept: list[list[NDArray[Any]]] = [[] for _ in self.places]
@@ -123,7 +121,7 @@ class Gatherer:
         """Adds rows, given the values of each requested column; null and blank text are gaps."""
         coded = []
         for encoder, values in zip(self._encoders, columns, strict=True):
-            self._intake.require(self.rows)
+            self.intake.require(self.rows)
             coded.append(encoder.codes(values))
         self._add_rows(coded)
 
@@ -135,7 +133,7 @@ class Gatherer:
         """
         if self._code_of is None:
             self._code_of = np.full((len(self.places), _ASCII), _UNKNOWN, np.int32)
-        self._intake.require(self.rows)
+        self.intake.require(self.rows)
         common = bytes(np.flatnonzero((self._code_of != _UNKNOWN).all(axis=0)).tolist())
         for byte in _different(cells.tobytes().translate(None, common)):
             unknown = np.flatnonzero(self._code_of[:, byte] == _UNKNOWN)
@@ -150,10 +148,10 @@ class Gatherer:
         if self._counted is None:
             for pieces, codes in zip(self._kept, coded, strict=True):
                 pieces.append(codes)
-            if self.rows > self._intake.blocks.kept and self._intake.together:
+            if self.rows > self.intake.blocks.kept and self.intake.together:
                 coded, self._kept = [np.concatenate(pieces) for pieces in self._kept], []
-                least = self._intake.blocks.kept // 4
-                self._counted = DistinctRows(lambda size: self._intake.require(self.rows, size), least)
+                least = self.intake.blocks.kept // 4
+                self._counted = DistinctRows(lambda size: self.intake.require(self.rows, size), least)
         if self._counted is not None:
             self._counted.add(coded)
 

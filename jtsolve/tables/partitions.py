@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import EXECUTOR
 from jtsolve.tables.frames import FRAME, is_path, readable
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.cluster import Cluster, Future, Workers
-    from jtsolve.core.run import Run
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
     from jtsolve.tables.table import Table
@@ -164,7 +164,9 @@ def read_partitioned(
     if coding.crosstab is not None:
         raise ChoiceError(f"{CROSSTAB}: a table of counts is in one place; leave {EXECUTOR} out")
     source, parts = partitions_of(data, rows)
-    found = _survey(parts, coding, cluster, Intake(run=run, source=str(data) if is_path(data) else FRAME))
+    found = _survey(
+        parts, coding, cluster, Intake(run=run or Run(), source=str(data) if is_path(data) else FRAME)
+    )
     if found.rows == 0:
         raise InputError(source, "", "there are no rows", "give a table with rows")
     columns, remarks = column_codings(found, coding, source, size, strict=strict, run=run)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from jtsolve.core.files import read_file
 from jtsolve.core.formats import TABLE
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, InputError, nearest_word, printable
 from jtsolve.options import KEYWORDS, field_options
 from jtsolve.tables.arff import read_arff
@@ -56,7 +57,6 @@ from jtsolve.tables.values import label_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jtsolve.core.run import Run
     from jtsolve.tables.check import Finding
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.table import ContinuousTable, DataTable, Table
@@ -146,7 +146,7 @@ def read_checked(
             and there are findings.
     """
     source, name = opened_data(data, dialect.encoding)
-    intake = Intake(coding.reads, cells != "numbers", run, name, blocks=blocks)
+    intake = Intake(coding.reads, cells != "numbers", run or Run(), name, blocks=blocks)
     raw, coding = melted(read_raw(source, intake, dialect), coding, name)
     rows = raw.columns[0].codes.size
     intake.require(rows)
@@ -178,7 +178,7 @@ def read_covariance(
         run: see `read_checked`.
     """
     source, name = opened_data(data, dialect.encoding)
-    raw = read_raw(source, Intake(together=False, run=run, source=name, labels=True), dialect)
+    raw = read_raw(source, Intake(together=False, run=run or Run(), source=name, labels=True), dialect)
     return _described(to_covariance(raw, coding, rows, name, labels_of_rows(data)), source, dialect)
 
 

@@ -36,11 +36,11 @@ def rows_as(
         header: whether text begins with the names.
         separator: of .csv.
     """
+    stream = io.BytesIO()
     if kind in ("csv", "tsv"):
         mark = separator if kind == "csv" else "\t"
-        return frame.write_csv(separator=mark, null_value=null, include_header=header).encode()
-    stream = io.BytesIO()
-    if kind == "parquet":
+        frame.write_csv(stream, separator=mark, null_value=null, include_header=header)
+    elif kind == "parquet":
         frame.write_parquet(stream)
     else:
         frame.write_ipc(stream)

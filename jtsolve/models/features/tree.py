@@ -259,13 +259,11 @@ class FeatureTree(Distribution):
         """Returns the joint marginal of some variables, shape (states, …), in the given order."""
         return joint_table(self, targets_of(names, self.columns), most_cells)
 
-    def explain(
-        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-    ) -> Explanation:
+    def explain(self, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
         """Returns the k most probable configurations; see `protocol.Distribution`."""
         if k < 1:
             raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
-        require_room(self.cells, *WITH_EVIDENCE, limit=memory)
+        require_room(self.cells, *WITH_EVIDENCE)
         if run is not None:
             run.progress(note="passing messages")
         known = self.condition(evidence)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_BLOCK, _ALL_CLIQUES = 1 << 21, 1 << 25
-"""Numbers in the largest temporary array, and in those of all cliques that are alive at a time."""
+_BLOCK, _ALL_CLIQUES = 1 << 21, 1 << 22
+"""Numbers in the largest temporary array, and in those of all cliques that are alive at a time; few stay in
+the cache."""
 _FEW = 200_000
 """Cells of all rows with gaps up to which numpy is used: 0.06 s, where the kernel compiles for one second."""
 _ROWS, _PARTIAL_ROWS = 1 << 12, 1 << 16

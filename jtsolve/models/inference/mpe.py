@@ -58,7 +58,6 @@ def most_probable(
     factors: Sequence[tuple[tuple[int, ...], NDArray[np.float64]]],
     k: int,
     *,
-    memory: int | None,
     run: Run,
 ) -> list[Configuration]:
     """Returns the k best configurations, best first; fewer if the others are impossible.
@@ -68,7 +67,6 @@ def most_probable(
         columns: the variables.
         factors: the variables of each factor, within a clique, and its logarithms, shape (states, …).
         k: at least 1.
-        memory: limit of the tables, in bytes; None for the free memory.
         run: receives progress.
 
     Raises:
@@ -83,7 +81,7 @@ def most_probable(
     sizes, separator_sizes = (
         [prod(arities[v] for v in members(one)) for one in each] for each in (cliques, separators)
     )
-    _require_lists(tree, sizes, sum(separator_sizes), k, memory)
+    _require_lists(tree, sizes, sum(separator_sizes), k)
     terms: list[list[tuple[tuple[int, ...], NDArray[np.float64]]]] = [[] for _ in cliques]
     hosts = host_cliques([varset(variables) for variables, _ in factors], cliques)
     for host, factor in zip(hosts, factors, strict=True):
@@ -144,9 +142,7 @@ def most_probable(
     ]
 
 
-def _require_lists(
-    tree: JunctionTree, sizes: Sequence[int], separator_cells: int, k: int, memory: int | None
-) -> None:
+def _require_lists(tree: JunctionTree, sizes: Sequence[int], separator_cells: int, k: int) -> None:
     """Checks k, and that the lists of k configurations fit in memory."""
     if k < 1:
         raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
@@ -154,12 +150,12 @@ def _require_lists(
         # A table; for each separator, the maxima and their places.
         each = 8 + ceil(16 * separator_cells / max(sizes))
         way = "more evidence, which removes its variables from the tables"
-        require_room(max(sizes), "the largest table of the tree", way, each, limit=memory)
+        require_room(max(sizes), "the largest table of the tree", way, each)
         return
     # Lists, backpointers, and the pairs of entries at a merge.
     widest = max([1, *map(len, adjacency(len(tree.cliques), tree.edges))])
     each = 8 * k * (k + 2 + widest)
-    require_room(sum(sizes), f"the {k} best configurations", "a smaller k", each, limit=memory)
+    require_room(sum(sizes), f"the {k} best configurations", "a smaller k", each)
 
 
 def _largest(lists: NDArray[np.float64], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

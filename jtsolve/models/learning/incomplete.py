@@ -56,6 +56,7 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
     columns = score.columns if is_mixed(score) else "raw"
     learner = Learner(ConditionalGaussian("aic", columns=columns), None, treewidth)
     generator = np.random.default_rng(run.seed)
+    _require_memory(table.n * table.rows, run)
     found = table = _apart(table, run)
     for step in range(_ROUNDS):
         run.progress(note=f"imputing, tree {step + 1} of {_ROUNDS}", done=step / _ROUNDS)
@@ -73,13 +74,17 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
     return found
 
 
+def _require_memory(cells: int, run: Run) -> None:
+    """Checks that a table of so many cells, and its draws, fit in memory."""
+    run.require_memory(_BYTES_PER_CELL * cells, "drawing the missing values needs", "fewer columns or rows")
+
+
 def _apart(table: Table, run: Run) -> Table:
     """Returns the table with one copy of each row with gaps for each of its draws."""
     if not isinstance(table, DataTable) or table.gaps is None or table.weights is None or table.unit != 1:
         return table
     copies = np.where(table.gaps.any(axis=0), np.clip(table.weights, 1, _DRAWS), 1)
-    size = _BYTES_PER_CELL * table.n * int(copies.sum())
-    run.require_memory(size, "drawing the missing values needs", "fewer columns or rows")
+    _require_memory(table.n * int(copies.sum()), run)
     rows = np.repeat(np.arange(table.rows), copies)
     each, rest = np.divmod(table.weights, copies)
     place = np.arange(rows.size) - np.repeat(np.cumsum(copies) - copies, copies)
