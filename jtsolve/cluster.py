@@ -16,7 +16,6 @@ import importlib
 import importlib.util
 import logging
 import signal
-import threading
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -59,14 +58,14 @@ class Cluster:
         workers: on this machine, processes of one thread each.
         client: a client of Dask to use in place of either; it is left open.
         patience: seconds until a worker that died has started again.
-        opening: the connection that `held` keeps; None outside its body.
+        connection: that `held` keeps; None outside its body.
     """
 
     address: str | None = None
     workers: int = 1
     client: Any = None
     patience: float = _PATIENCE
-    opening: _Opening | None = field(default=None, repr=False, compare=False)
+    connection: Workers | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def named(cls, name: str, workers: int) -> Cluster:
@@ -96,8 +95,8 @@ class Cluster:
         Raises:
             ChoiceError: there is no scheduler at the address, it has no workers, or they run other versions.
         """
-        if self.opening is not None:
-            yield self.opening.workers()
+        if self.connection is not None:
+            yield self.connection
             return
         if self.client is not None:
             yield _checked(Workers(self.client, self.patience), "of the client")
@@ -127,47 +126,13 @@ class Cluster:
 
     @contextmanager
     def held(self) -> Iterator[Cluster]:
-        """Yields this cluster with one connection for all uses in the body, from the first on.
-
-        Workers on this machine start then; a named scheduler is contacted at once.
-
-        Raises:
-            ChoiceError: as `connected`.
-        """
-        if self.opening is not None:
-            yield self
-            return
-        with ExitStack() as stack:
-            held = replace(self, opening=_Opening(self, stack))
-            if not self.is_local:
-                with held.connected():
-                    pass
-            yield held
+        """Yields this cluster with one connection for all uses in the body; raises as `connected`."""
+        with self.connected() as workers:
+            yield replace(self, connection=workers)
 
     def __reduce__(self) -> tuple[type[Cluster], tuple[str | None, int]]:
         """Returns the cluster for another process, where it has no connection."""
         return Cluster, (self.address, self.workers)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether its workers are processes of this machine that it starts."""
-        return self.address is None and self.client is None
-
-
-class _Opening:
-    """A connection that opens on first use, and closes with an exit stack."""
-
-    def __init__(self, cluster: Cluster, stack: ExitStack) -> None:
-        self._cluster, self._stack = cluster, stack
-        self._workers: Workers | None = None
-        self._lock = threading.Lock()
-
-    def workers(self) -> Workers:
-        """Returns the workers, connecting at the first call."""
-        with self._lock:
-            if self._workers is None:
-                self._workers = self._stack.enter_context(self._cluster.connected())
-            return self._workers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

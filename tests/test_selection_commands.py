@@ -24,7 +24,9 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
+from jtsolve.io.ranking import ranking_to_json
 from jtsolve.io.result import result_to_json
+from jtsolve.kbest import k_best
 from jtsolve.models.files.document import read_model
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.model import JunctionTreeModel
@@ -248,6 +250,11 @@ def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> No
     path = tmp_path / "x.json"
     path.write_bytes(result_to_json(solved))
     assert graph_in(path)[0].aligned(names) == best
+    ranking = k_best(problem.with_treewidth(2), k=3)
+    path.write_bytes(ranking_to_json(ranking))
+    union = graph_in(path)[0].aligned(names)
+    assert best.is_subgraph_of(union)
+    assert union.size > best.size
     for method in ("certified", "exact"):
         posterior = average(problem, method=method)
         assert posterior is not None

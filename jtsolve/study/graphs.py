@@ -8,12 +8,15 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import InputError
 from jtsolve.io.documents import format_of
 from jtsolve.io.graph import decoded_graph, edges_of, index_of, read_document
+from jtsolve.io.ranking import read_ranking
 from jtsolve.io.result import read_result, tree_of
 from jtsolve.tables.frames import is_listing, is_path, relabelled
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from jtsolve.io.result import ResultDocument
 
 LIKELY = 0.01
 """Least posterior probability of an edge that is read from a posterior, or least upper bound of it."""
@@ -24,7 +27,8 @@ def graph_in(given: Any, *, screened: bool = False) -> tuple[UndirectedGraph, bo
 
     Args:
         given: a graph of jtsolve or networkx, a selected graph, pairs of names, or the path of a file: a
-            graph; a result, for the graph of its tree; or a posterior, for its likely edges.
+            graph; a result, for the graph of its tree; results, for the union of the graphs of their trees;
+            or a posterior, for its likely edges.
         screened: for a selection, return the edges that its screen left, not the selected ones.
 
     Raises:
@@ -58,8 +62,15 @@ def _graph_in_file(path: str | Path, *, screened: bool) -> tuple[UndirectedGraph
         most = posterior.edges if posterior.intervals is None else posterior.intervals.high
         return UndirectedGraph.from_matrix(posterior.names, most >= LIKELY), False
     if kind == "jtsolve-result":
-        tree, names = tree_of(read_result(path), source)
-        return UndirectedGraph.from_edges(names, tree.graph_edges), False
+        return _graph_of(read_result(path), source), False
+    if kind == "jtsolve-results":
+        graphs = [_graph_of(result, source) for result in read_ranking(path).results]
+        if not graphs:
+            raise InputError(source, "$.results", "there is no tree", "give results with one")
+        union = graphs[0]
+        for graph in graphs[1:]:
+            union = union.union(graph.aligned(union.names))
+        return union, False
     document = read_document(path)
     selection = document.selection
     columns = None if selection is None else selection.data.get("kind")
@@ -68,6 +79,11 @@ def _graph_in_file(path: str | Path, *, screened: bool) -> tuple[UndirectedGraph
         return decoded_graph(document, source), of_numbers
     index = index_of(document.variables, source)
     return edges_of(selection.superset, document.variables, index, source, "$.selection.superset"), of_numbers
+
+
+def _graph_of(result: ResultDocument, source: str) -> UndirectedGraph:
+    tree, names = tree_of(result, source)
+    return UndirectedGraph.from_edges(names, tree.graph_edges)
 
 
 def labels_of_graph(given: Any) -> dict[str, Any]:
