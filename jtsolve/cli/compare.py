@@ -67,9 +67,7 @@ def compare(
     ] = None,
     grid: GridOptions,
     limits: LimitOptions,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Runs at a time; they share the memory and the cores.")
-    ] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Do the missing runs of the comparison in RUN/.")
     ] = False,
@@ -84,8 +82,9 @@ def compare(
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
 
-    You can stop it at any moment; --resume does the missing runs. Exit code 1: a tree is wrong, or runs
-    contradict each other.
+    The limits are those of each run; by default, runs at a time share the cores and 80 % of the free memory
+    equally. You can stop it at any moment; --resume does the missing runs. Exit code 1: a tree is wrong, or
+    runs contradict each other.
     """
     from jtsolve.compare.folder import Folder
     from jtsolve.compare.plan import planned
