@@ -254,7 +254,7 @@ def test_a_large_lattice_stays_with_a_sink_and_ends_at_a_valid_bound_too() -> No
     subproblem = root_of(named(gaussian(3, 7, 3)))
     bound = subproblem.evaluate(subproblem.multipliers)
     usual = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
-    large = replace(ASCENT, large=0, stay=1000.0)
+    large = replace(ASCENT, large=0, threshold=0.0, stay=1000.0)
     raises = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING, constants=large)
     start = RowVector(*(part.astype(np.int64) for part in subproblem.multipliers))
     assert after(subproblem, start, raises).units == bound.units - sum(raises.values())

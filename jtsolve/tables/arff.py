@@ -83,7 +83,8 @@ def read_arff(lines: Lines, intake: Intake) -> RawTable:
         weight += "_"
     wanted = replace(intake, wants=lambda name: name == weight or intake.wants(name))
     gatherer = Gatherer([*names, weight], wanted)
-    while batch := list(islice(texts, gatherer.batch)):
+    most = max(1, intake.blocks.rows // 8)  # all their values are held as strings
+    while batch := list(islice(texts, most)):
         rows = (_row(line, number, attributes, source) for number, line in batch)
         columns = list(zip(*rows, strict=True))
         gatherer.add([pl.Series(columns[place], dtype=pl.String) for place in gatherer.places])

@@ -30,7 +30,7 @@ class Blocks(NamedTuple):
 
     Attributes:
         size: bytes read and parsed at a time.
-        values: values of quoted text and ARFF held as strings at a time: a tenth of a second of work.
+        values: values of quoted text held as strings at a time: a tenth of a second of work.
         rows: maximum number of rows converted to text at a time.
         kept: maximum number of rows that are kept without merging equal ones.
     """
