@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 import jtsolve as jt
 from jtsolve.cli import run
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.tables import rows_in_format
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.write import to_bif
@@ -613,7 +613,16 @@ class Colour(enum.Enum):
     BLUE = 2
 
 
+class Word(str, enum.Enum):  # noqa: UP042 - whose text is not its value
+    YES = "yes"
+    NO = "no"
+
+
 OBJECTS_OF_PYTHON: dict[str, Any] = {
+    "texts that are members of an enumeration": [Word.YES, Word.NO],
+    "times with and without a zone": [dt.datetime(2024, 5, 1), dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)],  # noqa: DTZ001
+    "numbers beyond double precision": np.array([0.1, 2.5], dtype=np.longdouble),
+    "decimals and infinity": [Decimal("Infinity"), Decimal("0.5")],
     "members of an enumeration": [Colour.RED, Colour.BLUE],
     "fractions": [Fraction(1, 3), Fraction(1, 2)],
     "durations of numpy": np.array([1, 36], dtype="timedelta64[h]"),
@@ -635,6 +644,15 @@ def test_values_of_types_that_polars_lacks_are_answered_in_any_container(kind: s
             for value in [*one.query("x")["x"], *values[:2]]:
                 assert one.query("y", given={"x": value})["probability"].sum() == pytest.approx(1)
             assert np.isfinite(np.array(one.loglik(one.sample(9)))).all()
+
+
+def test_a_zero_character_is_written_into_no_text_file(folder: Path) -> None:
+    model = fitted({"x": ["a\0", "b"] * 4, "y": list("uvuvuvvu")})
+    rows = model.model.sample(9)
+    with pytest.raises(ChoiceError, match=r"zero character.*write \.parquet"):
+        rows_in_format(model.model, rows, "csv")
+    (folder / "x.parquet").write_bytes(rows_in_format(model.model, rows, "parquet"))
+    assert np.array_equal(model.loglik(folder / "x.parquet"), model.model.log_likelihood(rows))
 
 
 def test_networks_take_the_values_that_pandas_makes_of_their_samples(folder: Path) -> None:

@@ -50,7 +50,7 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
         InputError: there are no rows, or the text violates the format.
     """
     number, first = lines.first()
-    if marked := re.fullmatch(r"sep=(\W)", first.strip()):  # as spreadsheets write and skip
+    if marked := re.fullmatch(r"\s*sep=(\W)\s*", first):  # as spreadsheets write and skip
         separator = separator or marked[1]
         number, first = lines.first()
     ahead = lines.ahead(_LINES_AHEAD)

@@ -29,7 +29,7 @@ from jtsolve.tables.raw import GAP
 from jtsolve.tables.values import distinct_labels, is_missing, kind_of_type, label_of, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -392,7 +392,7 @@ class FrameStyle:
         """
         codes = np.where(codes == len(states.own), np.int64(GAP), codes)
         known, dtype = self.values.get(name, {}), self.dtypes.get(name)
-        suits = self.pandas or all(map(_suits_polars, known.values()))
+        suits = self.pandas or _suit_polars(known.values())
         if not suits or any(label not in known for label in states.own):
             known, dtype = states.values(), None
         if not known:
@@ -403,7 +403,7 @@ class FrameStyle:
 
             cells = np.empty(len(originals), dtype=object)
             cells[:] = originals
-            made = pd.Series(cells[codes], name=self.name(name))
+            made = pd.Series(cells[codes], name=self.name(name), dtype=object)
             if dtype is None or not _fits(lambda: pd.Series(list(known.values())).astype(dtype), known):
                 return made.infer_objects()
             holds = dtype.kind not in "biu" or isinstance(dtype, pd.api.extensions.ExtensionDtype)
@@ -474,10 +474,16 @@ def _categories(name: Any, labels: Sequence[str], codes: NDArray[np.integer[Any]
     return pl.Series(name, [*labels, None], dtype=pl.Enum(labels)).gather(places)
 
 
+def _suit_polars(values: Collection[Any]) -> bool:
+    """Returns whether polars has the types of values, in one column: all or none with a time zone."""
+    zones = {getattr(one, "tzinfo", None) is None for one in values}
+    return len(zones) <= 1 and all(map(_suits_polars, values))
+
+
 def _suits_polars(value: Any) -> bool:
     """Returns whether a value is of a type that polars has."""
     if isinstance(value, np.generic):
-        return value.dtype.kind in "biuf"
+        return value.dtype.kind in "biuf" and value.dtype.itemsize <= np.dtype(float).itemsize
     if isinstance(value, Decimal):  # polars panics at infinity, and at more than 38 digits behind the point
         return value.is_finite() and len(format(value, "f")) <= _LONGEST_DECIMAL
     return type(value) in (bool, int, float, str, date, datetime, time, timedelta)

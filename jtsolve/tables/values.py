@@ -81,6 +81,8 @@ def label_of(value: Any) -> str:
         return time_label(str(value))
     if isinstance(value, timedelta | np.timedelta64):
         return _duration_label(value)
+    if isinstance(value, str | Integral):  # members of enumerations write themselves otherwise
+        value = str.__str__(value) if isinstance(value, str) else int(value)
     return text_label(str(value))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import TABLE
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,11 +36,16 @@ def rows_as(
         null: the word for a missing value in text.
         header: whether text begins with the names.
         separator: of .csv.
+
+    Raises:
+        ChoiceError: a text has a character that files of text cannot hold.
     """
     stream = io.BytesIO()
     if kind in ("csv", "tsv"):
         mark = separator if kind == "csv" else "\t"
         frame.write_csv(stream, separator=mark, null_value=null, include_header=header)
+        if b"\0" in stream.getvalue():
+            raise ChoiceError("a value has a zero character, which text files cannot hold; write .parquet")
     elif kind == "parquet":
         frame.write_parquet(stream)
     else:
