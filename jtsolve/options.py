@@ -210,12 +210,7 @@ CONSTRAINT = Option(
 )
 METHOD = Option("method")
 KIND = Option(
-    "kind",
-    str,
-    "gaussian, nonparanormal, or states.",
-    metavar="KIND",
-    choices=("gaussian", "nonparanormal", "states"),
-    estimator="jtsolve.select(kind=…)",
+    "kind", help="gaussian, nonparanormal, or states.", metavar="KIND", estimator="jtsolve.select(kind=…)"
 )
 PROOF = Option("certificate", Path, "Write a proof of the bound (.json, .json.gz).", metavar="FILE")
 MOST = Option(

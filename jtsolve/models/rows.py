@@ -117,9 +117,7 @@ def open_rows(
     names: Sequence[str],
     *,
     habits: Habits = Habits(),  # noqa: B008 - a frozen value
-    counted: bool = False,
-    weights: str | None = None,
-    crosstab: str | None = None,
+    counted: Coding | None = None,
     drop: Sequence[str] = (),
     states: Mapping[str, ColumnStates] = MappingProxyType({}),
     hidden: Collection[str] = (),
@@ -133,10 +131,8 @@ def open_rows(
         names: of the variables of the model.
         habits: the options of reading the training data; without a header, the columns are those of the
             model, in its order.
-        counted: whether rows count by their weights: by default, by the column that counted the training
-            data, if there is one.
-        weights: the column with the multiplicity of each row, or None.
-        crosstab: see `Coding`.
+        counted: names the column with the multiplicity of each row, or a crosstab; by default, the column
+            that counted the training data has it. None for rows that are not counted.
         drop: variables that are not used, and need no data check.
         states: of the discrete columns, for the data check.
         hidden: names of columns that may be absent; all of their values are missing then.
@@ -148,17 +144,16 @@ def open_rows(
     """
     source, place = opened_data(data, habits.dialect.encoding)
     dialect = dialect_of(source, habits)
-    own = habits.weights if counted and crosstab is None and habits.weights not in names else None
-    coding = Coding((*names, own or ""), weights=weights, crosstab=crosstab)
-    everything = not dialect.header or crosstab is not None
-    intake = Intake(
-        lambda one: everything or coding.reads(one), together=False, run=run or Run(), source=place
-    )
+    given = counted or Coding()
+    own = None if counted is None or given.crosstab or habits.weights in names else habits.weights
+    coding = Coding((*names, own or ""), weights=given.weights, crosstab=given.crosstab)
+    wants = coding.reads if dialect.header else lambda _name: True
+    intake = Intake(wants, together=False, run=run or Run(), source=place)
     raw, read, weights = _raw_columns(source, intake, names, dialect, coding=coding, hidden=hidden)
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         require_columns([weights], dict.fromkeys(by_name, 0), place)
-    elif counted:
+    elif counted is not None:
         weights = raw.weights or (own if own in by_name else None)
     if run is not None:
         every = by_name | {name: replace(column, name=name) for name, column in read.items()}
@@ -268,9 +263,7 @@ def read_counts(
         data,
         [column.name for column in columns],
         habits=habits,
-        counted=True,
-        weights=coding.weights,
-        crosstab=coding.crosstab,
+        counted=coding,
         states=states_by_name(columns),
         strict=how.strict,
         run=run,

@@ -29,7 +29,7 @@ from jtsolve.tables.raw import GAP
 from jtsolve.tables.values import distinct_labels, is_missing, kind_of_type, label_of, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -392,7 +392,8 @@ class FrameStyle:
         """
         codes = np.where(codes == len(states.own), np.int64(GAP), codes)
         known, dtype = self.values.get(name, {}), self.dtypes.get(name)
-        suits = self.pandas or _suit_polars(known.values())
+        zones = {getattr(value, "tzinfo", None) is None for value in known.values()}
+        suits = self.pandas or (len(zones) < 2 and all(map(_suits_polars, known.values())))  # noqa: PLR2004
         if not suits or any(label not in known for label in states.own):
             known, dtype = states.values(), None
         if not known:
@@ -472,12 +473,6 @@ def _categories(name: Any, labels: Sequence[str], codes: NDArray[np.integer[Any]
 
     places = np.where(codes == GAP, len(labels), codes).astype(np.int64)
     return pl.Series(name, [*labels, None], dtype=pl.Enum(labels)).gather(places)
-
-
-def _suit_polars(values: Collection[Any]) -> bool:
-    """Returns whether polars has the types of values, in one column: all or none with a time zone."""
-    zones = {getattr(one, "tzinfo", None) is None for one in values}
-    return len(zones) <= 1 and all(map(_suits_polars, values))
 
 
 def _suits_polars(value: Any) -> bool:
