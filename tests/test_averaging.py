@@ -92,7 +92,7 @@ def test_sums_are_right_for_ties_and_extreme_scores(values: list[int]) -> None:
 @pytest.mark.parametrize("odds", [0.1, 0.5, 4.0])
 def test_edge_odds_multiply_the_weight_of_a_graph_for_each_edge(odds: float) -> None:
     agree(named(gaussian(7, 5)), odds)
-    agree(named(gaussian(8, 5), Constraints(forbidden_cliques=frozenset({0b11, 0b111}))), odds)
+    agree(named(gaussian(8, 5), Constraints(forbidden_separators=frozenset({0b1, 0b11}))), odds)
 
 
 def test_edge_odds_must_be_positive_and_finite() -> None:

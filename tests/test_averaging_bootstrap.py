@@ -13,7 +13,7 @@ from runs import ReportingRun
 from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.bootstrap import Bootstrap, bootstrap, resampled
 from jtsolve.averaging.document import read_posterior
-from jtsolve.averaging.strengths import Strengths
+from jtsolve.averaging.posterior import Strengths
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints

@@ -15,15 +15,14 @@ from problems import gaussian, named
 from reference_averaging import enumerated
 from runs import ImpatientRun
 
-from jtsolve.averaging.agreement import Demands
 from jtsolve.averaging.average import average
 from jtsolve.averaging.chains import CHAINS, FOR_CHAINS, Chains, require_movable, run_chains
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of_set
 from jtsolve.averaging.moves import ChainScores
-from jtsolve.averaging.score_table import RoundedScores, sets_at, sets_before
+from jtsolve.averaging.score_table import RoundedScores
 from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
-from jtsolve.averaging.traces import edge_trace, packed_neighbours, unpacked_neighbours
+from jtsolve.averaging.traces import Demands, edge_trace, packed_neighbours, unpacked_neighbours
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
@@ -32,6 +31,7 @@ from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
+from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import solve
@@ -56,7 +56,7 @@ def scores_of(problem: Problem) -> ChainScores:
             forbidden[v] |= edge ^ 1 << v
     return ChainScores(
         *RoundedScores(problem.scores, 2.0**-40).table(largest),
-        sets_before(n, largest),
+        ColexOrder(n, largest).before,
         largest,
         0.0,
         packed_neighbours(forbidden),
@@ -403,13 +403,6 @@ def test_a_stop_is_noticed_whenever_scores_are_requested() -> None:
             run_chains(demanded, 1.0, run, how=how, start=None)
         asked.append(len(source.asked))
     assert asked[1] < asked[0] / 4
-
-
-def test_sets_are_found_from_their_places() -> None:
-    before = sets_before(9, 4)
-    sizes, sets = sets_at(np.arange(count_bounded_subsets(9, 4)), before)
-    for mask, size, row in zip(bounded_subsets(9, 4), sizes.tolist(), sets.tolist(), strict=True):
-        assert list(members(mask)) == row[:size][::-1]
 
 
 def test_scores_on_demand_with_gaps_are_refused_when_they_are_met() -> None:

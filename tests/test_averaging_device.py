@@ -197,7 +197,7 @@ def test_auto_selects_a_device_where_it_saves_seconds(
     eager = partial(cuda.choose_device, worth=-10.0)
     monkeypatch.setattr("jtsolve.averaging.device.run.choose_device", eager)
     average(problem, method="exact:device=cpu")
-    average(named(gaussian(0, 6), Constraints(forbidden_cliques=frozenset({0b11}))))
+    average(named(gaussian(0, 6), Constraints(real_variables=0b11)))
     assert "connect" not in emulator.launched
     average(problem)
     assert "connect" in emulator.launched
@@ -213,10 +213,8 @@ def test_auto_selects_a_device_where_it_saves_seconds(
 @emulated
 def test_a_device_refuses_unsupported_problems_in_a_sentence(emulator: Emulator) -> None:
     problem = named(gaussian(0, 6))
-    with pytest.raises(
-        RefusedError, match="On a device it does not support forbidden_cliques; device=cpu does"
-    ):
-        average(named(gaussian(0, 6), Constraints(forbidden_cliques=frozenset({0b11}))), method=CUDA)
+    with pytest.raises(RefusedError, match="A device does not support real variables; use device=cpu"):
+        average(named(gaussian(0, 6), Constraints(real_variables=0b11)), method=CUDA)
     with pytest.raises(LimitError, match=r"the exact sums need .* but the memory limit is 0\.001 GB"):
         average(problem, method=CUDA, run=Run(Limits(memory=10**6)))
     emulator.room = 1000

@@ -20,9 +20,7 @@ from problems import gaussian, named
 from jtsolve.averaging.average import average
 from jtsolve.averaging.document import posterior_to_json, read_posterior
 from jtsolve.averaging.pictures import seriation
-from jtsolve.averaging.posterior import GraphPosterior
-from jtsolve.averaging.strengths import Strengths
-from jtsolve.averaging.traces import Traces
+from jtsolve.averaging.posterior import GraphPosterior, Strengths, Traces
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import InputError

@@ -21,11 +21,11 @@ from problems import gaussian, named
 from runs import ReportingRun
 
 from jtsolve.averaging import chains
-from jtsolve.averaging.agreement import Demands, agreement_of
 from jtsolve.averaging.bootstrap import bootstrap
 from jtsolve.averaging.chains import CHAINS, Chains
 from jtsolve.averaging.document import read_posterior
-from jtsolve.averaging.strengths import Strengths
+from jtsolve.averaging.posterior import Strengths
+from jtsolve.averaging.traces import Demands, agreement_of
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers

@@ -485,6 +485,7 @@ def test_sets_come_in_colex_order(n: int, width: int) -> None:
     for start in range(len(expected)):
         sets = ColexOrder(n, width).sets(start, len(expected) - start)
         assert [varset(v for v in row if v >= 0) for row in sets.tolist()] == expected[start:]
+        assert ColexOrder(n, width).ranks(sets).tolist() == list(range(start, len(expected)))
     assert ColexOrder(n, width).sets(0, 0).shape == (0, width)
 
 

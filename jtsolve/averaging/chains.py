@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.averaging.agreement import Demands, agreement_of
 from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.moves import ChainScores, ChainSetup, ChainState, advanced, run_rounds
 from jtsolve.averaging.running import best_tree
@@ -40,10 +39,16 @@ from jtsolve.averaging.score_table import (
     RoundedScores,
     ScoresOnDemand,
     has_every_score,
-    sets_before,
 )
 from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
-from jtsolve.averaging.traces import Sample, packed_neighbours, posterior_from_sample, word_count
+from jtsolve.averaging.traces import (
+    Demands,
+    Sample,
+    agreement_of,
+    packed_neighbours,
+    posterior_from_sample,
+    word_count,
+)
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import ProblemFeature
@@ -53,6 +58,7 @@ from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members, neighbours_of
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
+from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.problem import Tabulation
 
 if TYPE_CHECKING:
@@ -316,17 +322,17 @@ class _RunningChains:
         self.rounds = _most_rounds(n, how, run.limits, constants.rounds)
         log_odds = log(edge_odds)
         # Odds and scores are multiples of one unit: the sum for a graph is exact, whatever the path to it.
-        rounded, before = RoundedScores.of(problem, log_odds), sets_before(n, largest)
+        rounded, colex = RoundedScores.of(problem, log_odds), ColexOrder(n, largest)
         log_odds = rounded.multiple(log_odds)
         on_demand = None
         if lacks_table(problem):
             room = int(constants.tables * run.memory / how.chains)
-            on_demand = partial(ScoresOnDemand, rounded, before, room, constants.slots, constants.wanted)
+            on_demand = partial(ScoresOnDemand, rounded, colex, room, constants.slots, constants.wanted)
         table = rounded.table(largest) if on_demand is None else on_demand().table
         self.on_demand = [None if on_demand is None else on_demand() for _ in range(how.chains)]
         scores = ChainScores(
             *table,
-            before,
+            colex.before,
             largest,
             log_odds,
             packed_neighbours(self._with_star(forbidden, frozen=True)),

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from jtsolve.averaging.posterior import GraphPosterior, Intervals
-from jtsolve.averaging.strengths import Strengths
-from jtsolve.averaging.traces import Traces
+from jtsolve.averaging.posterior import GraphPosterior, Intervals, Strengths, Traces
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
@@ -125,27 +123,16 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
     diagnostics = {**posterior.diagnostics, "threshold": posterior.threshold}
     if posterior.best is not None:
         diagnostics["best"] = [names_of(clique, names) for clique in posterior.best.cliques]
-    pairs = list(combinations(range(posterior.n), 2))
     if (traces := posterior.traces) is not None:
         diagnostics["traces"] = {
             "rounds": traces.rounds.tolist(),
             "scores": traces.scores.tolist(),
             "edges_in_graph": traces.edges_in_graph.tolist(),
-            "pairs": [
-                [names[u], names[v], float(traces.errors[u, v]), float(traces.differences[u, v])]
-                for u, v in pairs
-            ],
+            "pairs": _pairs(names, traces.errors, traces.differences),
         }
     if (found := posterior.bootstrap) is not None:
-        diagnostics["bootstrap"] = {
-            "edges": [[names[u], names[v], float(found.edges[u, v])] for u, v in pairs],
-            "resamples": found.resamples,
-            "wanted": found.wanted,
-            "optimal": found.optimal,
-            "backend": found.backend,
-            "seed": found.seed,
-            "stop": found.stop.value,
-        }
+        facts = {name: getattr(found, name) for name in _FACTS}
+        diagnostics["bootstrap"] = {"edges": _pairs(names, found.edges), **facts, "stop": found.stop.value}
     bounds = posterior.intervals
     if bounds is not None:
         diagnostics |= {name: getattr(bounds, name) for name in _NUMBERS}
@@ -156,7 +143,7 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
         "instance": {"name": posterior.instance, "digest": posterior.digest},
         "variables": list(names),
         "log_evidence": posterior.log_evidence if bounds is None else bounds.log_evidence,
-        "edges": [[names[u], names[v], *(float(matrix[u, v]) for matrix in matrices)] for u, v in pairs],
+        "edges": _pairs(names, *matrices),
         "cliques": _listed(posterior.cliques, None if bounds is None else bounds.cliques, names),
         "separators": _listed(posterior.separators, None if bounds is None else bounds.separators, names),
         "connected": posterior.connected if bounds is None else bounds.connected,
@@ -168,6 +155,12 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
         "environment": dict(posterior.environment),
     }
     return json_bytes(values)
+
+
+def _pairs(names: Sequence[str], *matrices: NDArray[np.float64]) -> list[list[Any]]:
+    """Returns the pairs of variables, each with its figures in symmetric matrices."""
+    pairs = combinations(range(len(names)), 2)
+    return [[names[u], names[v], *(float(matrix[u, v]) for matrix in matrices)] for u, v in pairs]
 
 
 def _listed(
@@ -241,6 +234,8 @@ def read_posterior(path: str | Path) -> GraphPosterior:
 
 _NUMBERS = ("expected_edges", "expected_cliques")
 """Expected numbers with bounds in the diagnostics."""
+_FACTS = ("resamples", "wanted", "optimal", "backend", "seed")
+"""Fields of `Strengths` besides edges and stop."""
 
 
 def _middle(entry: Pair | Clique | Separator) -> float:
@@ -317,9 +312,7 @@ def _bootstrap(value: Any, index: Mapping[str, int], source: str) -> Strengths:
     place = "$.diagnostics.bootstrap"
     found = _converted(value, BootstrapDocument, source, place)
     edges = _matrix(found.edges, index, source, f"{place}.edges")
-    return Strengths(
-        edges, found.resamples, found.wanted, found.optimal, found.backend, found.seed, found.stop
-    )
+    return Strengths(edges, **{name: getattr(found, name) for name in _FACTS}, stop=found.stop)
 
 
 def _converted(value: Any, kind: type[_Kind], source: str, place: str) -> _Kind:

@@ -64,7 +64,6 @@ def arrange_tables(sums: Sums, run: Run) -> Arranged:
         StoppedError: the run stops.
     """
     from jtsolve.averaging.kernels.draws import Terms, arrange_cliques, arrange_joints, arrange_parts
-    from jtsolve.averaging.kernels.sums import NO_SEPARATOR
 
     layout, local, tables = sums.layout, sums.local, sums.tables
     n, plan = sums.weights.n, TableSizes(sums.weights.n, sums.weights.width)
@@ -117,7 +116,7 @@ def arrange_tables(sums: Sums, run: Run) -> Arranged:
             for first, last in pieces_of(comb(n, size), 20.0 * 2.0 ** (n - size))
         ]
     )
-    return Arranged(layout, terms, local.kind[0] == NO_SEPARATOR)
+    return Arranged(layout, terms, local.inverse[0] == 0)
 
 
 def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:

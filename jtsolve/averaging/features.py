@@ -74,7 +74,7 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
     masks = sums.layout.masks
     out = np.zeros((3, masks.size))
     number, exponent = sums.total
-    rest = (sums.weights.star, (number, exponent), sums.excluded, sums.layout, sums.local, sums.tables, out)
+    rest = (sums.weights.star, (number, exponent), sums.layout, sums.local, sums.tables, out)
     tasks = []
     for size in range(1, width + 1):
         pieces = max(1, min(plan.groups(size), 4 * run.threads))

@@ -27,7 +27,7 @@ class ChainScores(NamedTuple):
         values: see `score_table.ScoreTable`; so are the next two.
         ranks: ranks of the sets with a score.
         wanted: ranks of requested sets.
-        before: see `score_table.sets_before`.
+        before: see `scoring.colex.ColexOrder`.
         largest: the size of the largest clique.
         log_odds: ln of the prior odds of an edge.
         forbidden: shape (n, words): the vertices whose adjacency to a vertex must not change.

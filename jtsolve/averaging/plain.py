@@ -1,13 +1,12 @@
-"""The recurrence of `averaging.sums` in numpy, for few variables and any weights c and s.
+"""The recurrence of `averaging.sums` in numpy, for few variables.
 
-P is the sum of two tables: P° of the partitions without a full part, and P¹ of those with one.
+L and P have second tables without a full part, L° and P°:
 
     L°(S,R) = Σ_{Q⊊S} F(Q,R)/s(Q),    P°(S,R) = Σ_{K∋min R} L°(S,K) P°(S,R∖K),    P°(S,∅) = 1
-    P¹(S,R) = Σ_{K∋min R} L°(S,K) P¹(S,R∖K) + F(S,K)/s(S) P(S,R∖K)
-    A(S,R) = c(S) P°(S,R) + s(S) P¹(S,R) = Σ_{𝒢(S,R)} w(G),    X = A − B
+    A(S,R) = c(S) P(S,R) = Σ_{𝒢(S,R)} w(G),    X = A − B
 
 A set S is complete with probability A/Z at R = V∖S, a maximal clique with c P°/Z, and B/Z is the expected
-number of its full components. Where 1/s(S) = 0, A = c P° sums the graphs without one, and X = A. The tables
+number of its full components. Where 1/s(S) = 0, A = c P sums the graphs without one, and X = A. The tables
 hold logarithms.
 """
 
@@ -74,8 +73,8 @@ class PlainSums:
         self.boundary = np.zeros(1 << n, np.int64)
         for v, neighbours in enumerate(weights.required):
             self.boundary[1 << v : 2 << v] = self.boundary[: 1 << v] | neighbours
-        self.f, self.joint, self.proper, self.none, self.some, self.parts, self.full, self.whole = (
-            np.full(self.masks.size << n, -inf) for _ in range(8)
+        self.f, self.joint, self.proper, self.none, self.parts, self.full, self.whole = (
+            np.full(self.masks.size << n, -inf) for _ in range(7)
         )
         self.none[:: 1 << n] = self.parts[:: 1 << n] = 0.0
         self.whole[:: 1 << n] = self.clique
@@ -119,19 +118,16 @@ class PlainSums:
         self.joint[row + rest] = found - self.separator[self.row[s]]
 
     def _divide(self, s: NDArray[np.int64], rest: NDArray[np.int64], k: int, r: int) -> None:
-        """L°, P°, P¹, P and A of pairs."""
+        """L°, P°, P and A of pairs."""
         n, row = self.weights.n, self.row[s]
         here, first = (row << n) + rest, rest & -rest
         self.proper[here] = _summed(self.joint[(self.row[subsets_of(s, k)[:-1]] << n) + rest])
         parts = first | subsets_of(rest ^ first, r - 1)
         within, left = (row << n) + parts, (row << n) + (rest ^ parts)
-        proper = self.proper[within]
-        none = _summed(proper + self.none[left])
-        own = _summed(self.joint[within] + self.parts[left])
-        some = np.logaddexp(_summed(proper + self.some[left]), own)
-        self.none[here], self.some[here], self.parts[here] = none, some, np.logaddexp(none, some)
-        paid = np.where(self.separator < inf, self.separator, 0.0)[row]
-        self.whole[here] = np.logaddexp(none + self.clique[row], some + paid)
+        self.none[here] = _summed(self.proper[within] + self.none[left])
+        linked = np.logaddexp(self.proper[within], self.joint[within])
+        self.parts[here] = parts_here = _summed(linked + self.parts[left])
+        self.whole[here] = parts_here + self.clique[row]
 
     def features(self) -> GraphFeatures:
         """Returns the probabilities, if the total is not 0."""

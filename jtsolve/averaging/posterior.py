@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
+from itertools import combinations
 from math import exp, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,19 +13,18 @@ import numpy as np
 
 from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import RASTER
+from jtsolve.core.result import Stop
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError
 from jtsolve.io.documents import names_of
 from jtsolve.listing import headed, table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.strengths import Strengths
-    from jtsolve.averaging.traces import Traces
     from jtsolve.core.tree import JunctionTree
 
 _CERTAIN = 0.99
@@ -34,6 +34,9 @@ _LEAST = 0.0005
 """Least probability of a number that a text shows."""
 
 PICTURES = ("heat-map", "graph", "cliques", "traces")
+
+MOST_DIFFERENCE = 0.05
+"""Maximum difference between two converged chains in the probability of an edge."""
 
 ROUNDING = 1e-6
 """Tolerance of exact sums for the range of probabilities and for identities."""
@@ -84,6 +87,57 @@ class Intervals:
         present = int((self.low[upper] > _CERTAIN).sum())
         absent = int((self.high[upper] < 1 - _CERTAIN).sum())
         return present, absent, upper[0].size - present - absent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traces:
+    """Thinned traces of chains, and the accuracy of each edge.
+
+    Attributes:
+        rounds: shape (points,): the rounds, after the warm-up, at which the traces were taken.
+        scores: shape (chains, points): ln of the weight of the graph, up to a constant, in nats.
+        edges_in_graph: shape (chains, points): its number of edges.
+        errors: shape (n, n): the Monte Carlo standard error of each edge's probability.
+        differences: shape (n, n): the largest difference between two chains in it.
+    """
+
+    rounds: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    edges_in_graph: NDArray[np.int64]
+    errors: NDArray[np.float64]
+    differences: NDArray[np.float64]
+
+    def figure(self, names: Sequence[str], title: str) -> Any:
+        """Returns a figure of the traces and of the edges with the largest differences."""
+        from jtsolve.averaging.pictures import traces
+
+        lines = {"score, nats": self.scores.tolist(), "edges": self.edges_in_graph.tolist()}
+        pairs = combinations(range(len(names)), 2)
+        differences = [(f"{names[u]}–{names[v]}", float(self.differences[u, v])) for u, v in pairs]
+        return traces(self.rounds.tolist(), lines, differences, MOST_DIFFERENCE, title)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strengths:
+    """Bootstrap strengths of edges.
+
+    Attributes:
+        edges: shape (n, n): the share of the resamples whose tree has the edge.
+        resamples: number of resamples completed.
+        wanted: number of resamples requested.
+        optimal: number of trees that are proved optimal for their resample.
+        backend: the backend that found the trees.
+        seed: seed of the resamples.
+        stop: why the run ended.
+    """
+
+    edges: NDArray[np.float64]
+    resamples: int
+    wanted: int
+    optimal: int
+    backend: str
+    seed: int
+    stop: Stop = Stop.FINISHED
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -249,10 +249,21 @@ class Forest:
 
     def restricted_to(self, kept: NDArray[np.bool_]) -> Forest:
         """Returns the trees of some of the states, a mask of shape (states,); the root's has to be one."""
-        from jtsolve.averaging.kernels.states import restrict_states
-
-        smaller = copy(self)
-        smaller.states = restrict_states(self.states, kept)
+        old, smaller = self.states, copy(self)
+        of_slot = np.repeat(np.arange(kept.size + 1), np.diff(old.first_slot))
+        of_child = np.repeat(np.arange(of_slot.size), np.diff(old.first_child))
+        kept_or_forest = np.append(kept, [True])
+        left = kept[old.child] & kept_or_forest[of_slot[of_child]]
+        children = np.bincount(of_child[left], minlength=of_slot.size)
+        slots = np.bincount(of_slot[children > 0], minlength=kept.size + 1)[kept_or_forest]
+        smaller.states = old._replace(
+            family=old.family[kept],
+            vertex=old.vertex[kept],
+            first_slot=np.append(0, np.cumsum(slots)),
+            first_child=np.append(0, np.cumsum(children[children > 0])),
+            child=(np.cumsum(kept) - 1)[old.child[left]],
+            full=old.full[left],
+        )
         return smaller
 
     def weights(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,7 +20,6 @@ import numpy as np
 
 from jtsolve.core.backend import lacks_table
 from jtsolve.core.scores import colex_table
-from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.scores import LocalScores
     from jtsolve.core.varset import VarSet
+    from jtsolve.scoring.colex import ColexOrder
 
 _MISSING = "The score of every set is needed: graphs with other sets would be left out."
 
@@ -53,11 +53,6 @@ class ScoreTable(NamedTuple):
     values: NDArray[np.float64]
     ranks: NDArray[np.int64]
     wanted: NDArray[np.int64]
-
-
-def sets_before(n: int, largest: int) -> NDArray[np.int64]:
-    """Returns the number of sets of at most k of the first v variables: shape (n, largest + 1)."""
-    return np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +122,14 @@ class ScoresOnDemand:
 
     Args:
         scores: computes them.
-        before: see `sets_before`.
+        order: the order of the ranks.
         room: maximum bytes of the hash table, unless `slots` need more.
         slots: number of slots of a new hash table, a power of 2.
         wanted: maximum number of sets per request; the remainder is requested again.
     """
 
-    def __init__(
-        self, scores: LocalScores, before: NDArray[np.int64], room: int, slots: int, wanted: int
-    ) -> None:
-        self._scores, self._before = scores, before
+    def __init__(self, scores: LocalScores, order: ColexOrder, room: int, slots: int, wanted: int) -> None:
+        self._scores, self._order = scores, order
         self._most = max(slots, 1 << (max(1, room // _SLOT_BYTES).bit_length() - 1))
         self._wanted = np.zeros(1 + wanted, np.int64)
         self._empty(slots)
@@ -175,7 +168,8 @@ class ScoresOnDemand:
         self._count += len(ranks)
 
     def _scores_at(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        sizes, sets = sets_at(ranks, self._before)
+        sets = self._order.at(ranks)
+        sizes = (sets >= 0).sum(axis=1)
         values = np.zeros(len(ranks))
         for size in np.unique(sizes).tolist():
             at = np.flatnonzero(sizes == size)
@@ -191,24 +185,6 @@ def has_every_score(problem: Problem) -> str | None:
         return None  # scores on demand are checked as they arrive
     lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
     return None if lowest > -np.inf else _MISSING
-
-
-def sets_at(
-    ranks: NDArray[np.int64], before: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Returns the sizes and the members, in decreasing order, of sets given by colex ranks.
-
-    `ranks` and sizes have shape (m,), members (m, largest); for `before` see `sets_before`.
-    """
-    left, largest = ranks.copy(), before.shape[1] - 1
-    sizes, sets = np.zeros(len(ranks), np.int64), np.zeros((len(ranks), largest), np.intp)
-    for i in range(largest):
-        column = before[:, largest - i]
-        at = np.flatnonzero(left)
-        sets[at, i] = highest = np.searchsorted(column, left[at], side="right") - 1
-        left[at] -= column[highest]
-        sizes[at] += 1
-    return sizes, sets
 
 
 def _frozen(array: Any) -> Any:

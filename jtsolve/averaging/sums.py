@@ -9,7 +9,7 @@ G − S is *full* if its neighbourhood N(K) is S. With the weight w(G) = Π c(C)
     B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D)                      = Σ_{𝒢(S,R)} w(G) · (number of full components of S)
     F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K)
     X(S,R) = Σ_{𝒢(S,R)} w(G) · (1 − number of full components of S)
-           = c(S) P(S,R) − B(S,R)  if c = s,   X(S,∅) = c(S)
+           = c(S) P(S,R) − B(S,R),             X(S,∅) = c(S)
     Z = P(∅,V), the sum over all graphs.
 
 First all R without the last variable, then those with it; each time by layers of |R|: B, F for all S, then L
@@ -23,9 +23,8 @@ max(full(Q) − 1, 0) times as a separator: together 1 − full(Q). So full(S) =
 Q ⊋ S; summed over graphs, this is B from X. (iii) B is also Σ_K F(S,K) P(S,R∖K), with one full component
 marked; hence F.
 
-If 1/s(S) = 0, then X = c P: two full components cannot be, and of one S is no clique. If c(S) = 0 but 1/s(S)
-> 0, X = s P¹ − B, where P¹ sums the partitions with a full part. If R has a required neighbour outside S ∪ R,
-then B(S,R) = F(S,R) = 0.
+If 1/s(S) = 0, then X = c P: two full components cannot be, and of one S is no clique. If R has a required
+neighbour outside S ∪ R, then B(S,R) = F(S,R) = 0. Every set that may be a separator may be a clique.
 
 All sums but those for F and X are of positive terms, and in these two the terms are at most a count of sets
 times sums that the result is added to: errors stay relative. The range of numbers is met by `kernels.words`.
@@ -101,7 +100,6 @@ class Sums:
         layout: see `kernels.sums`.
         local: the weights in the form of the kernels.
         tables: F, L and P as words; X, no longer needed, is empty.
-        excluded: shape (2^n,): the words of P¹(S,V∖S) of the sets that may be separators but not cliques.
         seconds: parts of the time, in seconds of wall clock.
     """
 
@@ -109,7 +107,6 @@ class Sums:
     layout: Any
     local: Any
     tables: Any
-    excluded: NDArray[np.uint64]
     seconds: dict[str, float]
 
     @cached_property
@@ -120,9 +117,7 @@ class Sums:
     @cached_property
     def total(self) -> tuple[float, int]:
         """The sum over all graphs as (number, exponent of 2); (0, 0) if there are none."""
-        from jtsolve.averaging.kernels.sums import NO_SEPARATOR
-
-        if self.local.kind[0] == NO_SEPARATOR:
+        if self.local.inverse[0] == 0:
             return self._value(self.tables.f, 0)
         return self._value(self.tables.parts, 0)
 
@@ -178,7 +173,7 @@ def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
     recurrence.all_layers()
     seconds = {"sums": time.perf_counter() - began}
     tables = recurrence.tables._replace(x=np.zeros(0, np.uint64))
-    return Sums(weights, recurrence.layout, recurrence.local, tables, recurrence.excluded(), seconds)
+    return Sums(weights, recurrence.layout, recurrence.local, tables, seconds)
 
 
 class _Recurrence:
@@ -224,25 +219,6 @@ class _Recurrence:
 
                 run_tasks(pool, [task.call for task in tasks], after)
 
-    def excluded(self) -> NDArray[np.uint64]:
-        """Returns the words of P¹(S,V∖S)."""
-        words = np.zeros(1 << self.weights.n, np.uint64)
-        for s, (_, some) in self._special.items():
-            words[s] = some[-1]
-        return words
-
-    @cached_property
-    def _special(self) -> dict[int, tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
-        """L°(S,·) and P¹(S,·) of the sets S that may be separators but not cliques."""
-        from jtsolve.averaging.kernels.sums import NO_CLIQUE
-
-        n = self.weights.n
-        return {
-            int(s): (np.zeros(1 << (n - size), np.uint64), np.zeros(1 << (n - size), np.uint64))
-            for s in np.flatnonzero(self.local.kind == NO_CLIQUE)
-            if (size := int(s).bit_count()) < self.plan.width
-        }
-
     def _steps(self, phase: int, r: int) -> Iterator[Iterator[_ThreadCall]]:
         """Yields the steps of a layer; the tasks of a step are independent.
 
@@ -253,9 +229,7 @@ class _Recurrence:
         yield self._counting(phase, r)  # B, from X of smaller R
         yield self._convolving(phase, r, "connect", self.plan.width - 1, 0)  # F, from B
         yield self._attaching(phase, r)  # L, from F of all Q ⊆ S
-        # P from L, and X = c P − B; X of sets that are separators but not cliques comes last.
-        yield self._convolving(phase, r, "divide", self.plan.width, 1)
-        yield self._excluding(phase, r)
+        yield self._convolving(phase, r, "divide", self.plan.width, 1)  # P from L, and X = c P − B
 
     def _counting(self, phase: int, r: int) -> Iterator[_ThreadCall]:
         from jtsolve.averaging.kernels.sums import IN_R, IN_S, NOWHERE, count_full
@@ -317,16 +291,6 @@ class _Recurrence:
         for begin, end in pieces_of(sets.size, each):
             arguments = (sets[begin:end], self.layout, self.local, self.tables)
             yield _ThreadCall((end - begin) * each, partial(attach, *arguments))
-
-    def _excluding(self, phase: int, r: int) -> Iterator[_ThreadCall]:
-        from jtsolve.averaging.kernels.sums import exclude
-
-        for s, (proper, some) in self._special.items():
-            sets = self._sets_of(phase, r)
-            sets = sets[sets & s == 0]
-            if sets.size:
-                arguments = (s, sets, proper, some, self.layout, self.local, self.tables)
-                yield _ThreadCall(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
 
     def _sets_of(self, phase: int, r: int) -> NDArray[np.int64]:
         """Returns the R of size r."""
@@ -414,15 +378,12 @@ def kernel_layout(plan: TableSizes, weights: SetWeights) -> Any:
 
 def local_of(weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Weights`."""
-    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL, Weights
+    from jtsolve.averaging.kernels.sums import Weights
 
     clique, clique_exponent = mantissas_and_exponents(weights.clique)
     inverse, inverse_exponent = mantissas_and_exponents(-weights.separator)
-    kind = np.full(clique.size, NORMAL, np.int8)
-    kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
-    kind[inverse == 0] = NO_SEPARATOR
     required = np.array(weights.required, np.int64)
-    return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
+    return Weights(clique, clique_exponent, inverse, inverse_exponent, required)
 
 
 def mantissas_and_exponents(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -1,8 +1,8 @@
 """The weights of cliques and separators, from a problem and a prior.
 
 The weight of a graph is Π c(C) over its cliques divided by Π s(S) over its separators, where c = s = e^score
-except under constraints: c(A) = 0 where A may not be a clique, 1/s(A) = 0 where it may not be a
-separator. All weights are relative to those of the single variables: this divides the weight of every graph
+except under constraints: 1/s(A) = 0 where A may not be a separator, and c(A) = 0 besides where it may not be
+complete. All weights are relative to those of the single variables: this divides the weight of every graph
 by the same factor and keeps the numbers small.
 """
 
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.backend import Capabilities
-from jtsolve.core.cuda import not_on_device
 from jtsolve.core.permitted import Masks, permitted_cliques, permitted_separators
 from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.scores import DenseScores, colex_table, own_scores
@@ -46,17 +45,19 @@ def _has_star(problem: Problem) -> str | None:
 
 
 EXACT = Capabilities(
-    features=ALL_FEATURES - {ProblemFeature.MAX_CLIQUES, ProblemFeature.FORBIDDEN_GRAPHS},
+    features=ALL_FEATURES
+    - {ProblemFeature.MAX_CLIQUES, ProblemFeature.FORBIDDEN_CLIQUES, ProblemFeature.FORBIDDEN_GRAPHS},
     exact=True,
     max_variables=MOST_VARIABLES,
     needs_table=True,
     rules=(_is_within_range,),
 )
 """Constraints that exact sums support. A maximum number of cliques would need a sum for each number. The
-weight of a forbidden graph could be subtracted, but where it is most of the sum, no digits would remain."""
+weight of a forbidden graph could be subtracted, but where it is most of the sum, no digits would remain. Sets
+that may be separators but not cliques would need a second table."""
 
-ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, not_on_device({ProblemFeature.FORBIDDEN_CLIQUES}), _has_star))
-"""Constraints that a device supports: c = s for all sets that may be separators."""
+ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, _has_star))
+"""Constraints that a device supports."""
 
 _GRAPHS_SLACK = 128
 
@@ -68,7 +69,7 @@ class SetWeights:
     Attributes:
         n: the number of variables.
         width: the largest size of a clique.
-        clique: shape (2^n,): log2 c(A); -inf where A may not be a clique.
+        clique: shape (2^n,): log2 c(A); -inf where A may not be complete.
         separator: shape (2^n,): log2 s(A); inf where A may not be a separator.
         required: the required neighbours of each variable.
         offset: ln of the divisor of every graph's weight, in nats.
@@ -138,6 +139,7 @@ def _constrain(
         lower = masks[masks >> v & 1 == 0]
         covered[lower] |= covered[lower | 1 << v]
     separator[~covered] = inf
+    clique[0] = 0.0  # no clique, but complete: c(∅) P(∅,R) is the sum over all graphs on R
 
 
 def _range(problem: Problem, score: NDArray[np.float64], sizes: NDArray[np.int64]) -> tuple[int, int]:

@@ -131,7 +131,7 @@ class DenseScores:
     def _ranks(self, sets: NDArray[np.intp], above: int) -> list[NDArray[np.int64]]:
         """Returns the contribution of each member to a set's rank, if `above` more members follow."""
         least = self.max_size - above - sets.shape[1] + 1
-        return [_sets_before(self.n, least + i)[column] for i, column in enumerate(sets.T)]
+        return [sets_before(self.n, least + i)[column] for i, column in enumerate(sets.T)]
 
     def gains(self, sets: NDArray[np.intp]) -> Iterator[NDArray[np.float64]]:
         """Yields, for each position, s(A) − s(A∖v) of the sets, v being their member there.
@@ -172,8 +172,8 @@ def _fault(value: float) -> str:
 
 
 @lru_cache(maxsize=256)
-def _sets_before(n: int, max_size: int) -> NDArray[np.int64]:
-    """Returns, for v = 0..n-1, the number of subsets of {0..v-1} with at most `max_size` members."""
+def sets_before(n: int, max_size: int) -> NDArray[np.int64]:
+    """Returns the number of subsets of {0..v-1} with at most `max_size` members, for each v: shape (n,)."""
     return np.array([count_bounded_subsets(v, max_size) for v in range(n)], dtype=np.int64)
 
 

@@ -241,8 +241,6 @@ class MixedScorer:
         self, discrete: NDArray[np.int64], arities: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the occupied cell of each row, and the number of rows of each."""
-        from jtsolve.scoring.kernels.cells import occupied
-
         assert self.table.discrete is not None, "there are discrete columns"
         codes = self.table.discrete.codes
         cell = codes[discrete[0]].astype(np.int64)
@@ -256,7 +254,8 @@ class MixedScorer:
         if q > _SPARSE * self.table.rows:
             _, cell, counts = np.unique(cell, return_inverse=True, return_counts=True)
             return cell.astype(np.int64), counts.astype(np.int64)
-        return cell, occupied(cell, q)
+        counts = np.bincount(cell, minlength=q)
+        return np.cumsum(counts > 0)[cell] - 1, counts[counts > 0]
 
 
 def _gathered(local: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -278,35 +277,26 @@ def fill_mixed(
         workers: threads.
         proceed: called with the fraction done; raises an error to stop.
     """
-    from jtsolve.scoring.kernels.cells import merged_ranks
-
     table = scorer.table
     n, m = table.n, scorer.real.size
     states = np.setdiff1d(np.arange(n), scorer.real)
-    found = np.zeros(count_bounded_subsets(n, max_size))
-    before = np.array(
-        [[count_bounded_subsets(v, size) for v in range(n)] for size in range(max_size + 1)], dtype=np.int64
-    )
+    whole = ColexOrder(n, max_size)
+    found = np.zeros(whole.count)
 
     def sets_of(columns: int, size: int) -> NDArray[np.int64]:
         order = ColexOrder(columns, min(size, columns))
         return order.sets(1, order.count - 1)
 
-    nothing = np.empty(0, dtype=np.int64)
-
-    def fill(discrete: NDArray[np.int64], sets: NDArray[np.int64], values: NDArray[np.float64]) -> None:
-        ranks = np.empty(len(sets), dtype=np.int64)
-        merged_ranks(states[discrete], scorer.real, sets, before, ranks)
-        found[ranks] = values
+    def variables(columns: NDArray[np.int64], sets: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.append(columns, -1)[sets]
 
     real_sets = {k: sets_of(m, k) for k in range(1, max_size + 1)}
-    fill(nothing, real_sets[max_size], scorer.gaussian.values(real_sets[max_size]))
+    real = {k: variables(scorer.real, sets) for k, sets in real_sets.items()}
+    found[whole.ranks(real[max_size])] = scorer.gaussian.values(real_sets[max_size])
     if scorer.discrete is None:
         return found
     own = sets_of(states.size, max_size)
-    ranks = np.empty(len(own), dtype=np.int64)
-    merged_ranks(nothing, states, own, before, ranks)
-    found[ranks] = scorer.discrete.values(own)
+    found[whole.ranks(variables(states, own))] = scorer.discrete.values(own)
     groups = chain.from_iterable(
         combinations(range(states.size - 1, -1, -1), j) for j in range(1, min(max_size - 1, states.size) + 1)
     )
@@ -315,8 +305,11 @@ def fill_mixed(
     def work(some: list[tuple[int, ...]]) -> int:
         for group in some:
             discrete = np.array(group, dtype=np.int64)
-            sets = real_sets[max_size - len(group)]
-            fill(discrete, sets, scorer.values_with(discrete, sets))
+            k = max_size - len(group)
+            members = np.empty((len(real[k]), len(group) + real[k].shape[1]), np.int64)
+            members[:, : len(group)], members[:, len(group) :] = states[discrete], real[k]
+            members.sort(axis=1)
+            found[whole.ranks(members[:, ::-1])] = scorer.values_with(discrete, real_sets[k])
         return len(some)
 
     done = 1

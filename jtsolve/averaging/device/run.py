@@ -151,8 +151,7 @@ class DeviceSums:
             for name, most in (("F", plan.width - 1), ("L", plan.width), ("P", plan.width))
         )
         none = np.zeros(0, np.uint64)
-        tables, excluded = Tables(f, links, parts, none), np.zeros(1 << plan.n, np.uint64)
-        return Sums(self.weights, layout, local, tables, excluded, self.seconds)
+        return Sums(self.weights, layout, local, Tables(f, links, parts, none), self.seconds)
 
     def _by_set(self) -> dict[str, Any]:
         """Uploads the tables of sets, and the sizes."""

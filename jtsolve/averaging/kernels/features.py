@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, divide_properly
+from jtsolve.averaging.kernels.sums import divide_properly
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power, sum_products
 from jtsolve.core.compiling import kernel
 
 
 @kernel
-def describe_sets(
-    size, first_group, last_group, negligible, star, total, excluded, layout, weights, tables, out
-):
+def describe_sets(size, first_group, last_group, negligible, star, total, layout, weights, tables, out):
     """Writes P(S complete), P(S maximal clique), E(multiplicity of S as separator) for S of one size.
 
     With R = V ∖ S: A/Z, c P°/Z and (B − (A − c P°))/Z, where P°(S,R) = Σ_{K∋min R} (L − F/s)(S,K) P°(S,R∖K)
@@ -30,7 +28,6 @@ def describe_sets(
         negligible: a group in which no S is complete with this probability is skipped: zeros.
         star: whether the last variable is the star of marks, without which the S that hold it are described.
         total: (number, exponent) of Z.
-        excluded: shape (2^n,): the words of P¹(S,V∖S) of `sums.exclude`; else 0.
         layout, weights, tables: see `sums`.
         out: shape (3, K): the probabilities, by position in `layout.masks`; written.
     """
@@ -52,28 +49,21 @@ def describe_sets(
             sum_products(tables.f, tables.parts, at, at, uint64(everything), uint64(bits), sums, codes)
             for lane in range(lanes):
                 full[lane] = sums[lane] / total[0] * power(min(codes[lane] + 2 * base - total[1], 64))
-        # A/Z, A = c P(S, V∖S): S is complete. If S may not be a clique, it has a full component: A = s P¹.
+        # A/Z, A = c P(S, V∖S): S is complete.
         highest = 0.0
         for lane in range(lanes):
             i = begins + group * LANES + lane
             s = layout.masks[i]
-            kind = weights.kind[s]
             word = np.int64(tables.parts[LANES * (start + everything) + lane])
-            factor, shift = weights.clique[s], weights.clique_exponent[s]
-            if kind == NO_CLIQUE:
-                word = np.int64(excluded[s])
-                factor, shift = 1.0 / weights.inverse[s], -weights.inverse_exponent[s]
             complete = (
                 mantissa(word, bits)
-                * factor
+                * weights.clique[s]
                 / total[0]
-                * power(min(exponent_of(word, bits, base) + shift - total[1], 64))
+                * power(min(exponent_of(word, bits, base) + weights.clique_exponent[s] - total[1], 64))
             )
-            if kind == NO_SEPARATOR:  # P has no full component: a maximal clique; B adds those with one
+            if weights.inverse[s] == 0.0:  # P has no full component: a maximal clique; B adds those with one
                 out[1, i] = complete
                 complete += full[lane]
-            elif kind == NO_CLIQUE:
-                out[2, i] = max(0.0, full[lane] - complete)
             out[0, i] = complete
             highest = max(highest, complete)
         if highest < negligible:
@@ -85,7 +75,7 @@ def describe_sets(
         for lane in range(lanes):
             i = begins + group * LANES + lane
             s = layout.masks[i]
-            if weights.kind[s] == NO_CLIQUE or weights.kind[s] == NO_SEPARATOR:
+            if weights.inverse[s] == 0.0:
                 continue
             word = np.int64(none[LANES * everything + lane])
             alone = (

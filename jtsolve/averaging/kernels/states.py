@@ -224,37 +224,3 @@ def reached(vertex, union, parents, starts, children, masks, rank, root, tops, t
         np.append(child[:entries], heads[1:]),
         np.append(full[:entries], np.zeros(tops.size, np.bool_)),
     )
-
-
-@kernel
-def restrict_states(states, kept):
-    """Returns the kept states with their kept children; the root's state must be one of them."""
-    count = states.family.size
-    position = np.cumsum(kept) - 1
-    first_slot = np.zeros(int(kept.sum()) + 2, np.int64)
-    first_child = np.zeros(states.first_child.size, np.int64)
-    child, full = np.empty_like(states.child), np.empty_like(states.full)
-    slots = entries = at = 0
-    for i in range(count + 1):
-        if i < count and not kept[i]:
-            continue
-        first_slot[at] = slots
-        at += 1
-        for s in range(states.first_slot[i], states.first_slot[i + 1]):
-            begin = entries
-            for c in range(states.first_child[s], states.first_child[s + 1]):
-                if kept[states.child[c]]:
-                    child[entries], full[entries] = position[states.child[c]], states.full[c]
-                    entries += 1
-            if entries > begin:
-                first_child[slots] = begin
-                slots += 1
-    first_slot[at], first_child[slots] = slots, entries
-    return States(
-        states.family[kept],
-        states.vertex[kept],
-        first_slot,
-        first_child[: slots + 1],
-        child[:entries],
-        full[:entries],
-    )

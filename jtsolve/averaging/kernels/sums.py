@@ -32,9 +32,6 @@ from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
 from jtsolve.core.renaming import PIECE
 
-NORMAL, NO_SEPARATOR, NO_CLIQUE = 0, 1, 2
-"""Kinds of sets: both weights or neither; 1/s(S) = 0; c(S) = 0 but 1/s(S) > 0."""
-
 NOWHERE, IN_S, IN_R = 0, 1, 2
 """The side of the last variable."""
 
@@ -64,7 +61,6 @@ Weights = namedtuple(
         "clique_exponent",
         "inverse",  # shape (2^n,): 1/s(A), likewise
         "inverse_exponent",
-        "kind",  # shape (2^n,)
         "required",  # shape (n,): the required neighbours of each variable
     ],
 )
@@ -267,7 +263,7 @@ def _net(weight, weight_exponent, parts, full, bits, base, lowest):
 def divide(size, phase, first_group, last_group, parts, layout, weights, tables):
     """P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K) and X(S,R) for |S| = size, R as in `connect`.
 
-    X = c P − B; c P where S is no separator; where it is no clique, X is left to `exclude`.
+    X = c P − B, and c P where S is no separator.
     """
     n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
     everything = (1 << n) - 1
@@ -296,87 +292,11 @@ def divide(size, phase, first_group, last_group, parts, layout, weights, tables)
                     continue
                 word = to_word(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
                 tables.parts[LANES * (start + part) + lane] = uint64(word)
-                kind = weights.kind[s]
-                if kind == NO_CLIQUE:
-                    continue
                 here = across_of(s, size, r, mask_size(r, layout), layout)
-                bounded = kind == NO_SEPARATOR or size == layout.width  # no full component: B = 0
+                bounded = weights.inverse[s] == 0.0 or size == layout.width  # no full component: B = 0
                 full = 0 if bounded else np.int64(tables.x[here])
                 x = _net(weights.clique[s], weights.clique_exponent[s], word, full, bits, base, lowest)
                 tables.x[here] = uint64(x)
-
-
-@kernel
-def exclude(s, sets, proper, some, layout, weights, tables):
-    """X(S,R) where S may be a separator but no clique: s P¹ − B, P¹(S,R) the part of P with a full component.
-
-    P¹(S,R) = Σ_{K∋min R} L°(S,K) P¹(S,R∖K) + F(S,K)/s(S) P(S,R∖K), where L° is L without Q = S: all terms
-    are positive. For the sets R given, all of one size and disjoint from S.
-
-    Args:
-        s: S.
-        sets: the R.
-        proper: shape (2^(n-|S|),): words of L°(S,·), by renamed set; written.
-        some: likewise for P¹(S,·).
-        layout, weights, tables: see `sums`.
-    """
-    bits, base, lowest = layout.bits, layout.base, layout.lowest
-    others = ((1 << layout.n) - 1) ^ s
-    size = mask_size(s, layout)
-    begins = layout.offset[s]
-    # L°(S,R), a sum over the Q ⊊ S.
-    for r in sets:
-        goal = rename(r, others, layout)
-        number, exponent = 0.0, 0
-        q = s
-        while q:
-            q = (q - 1) & s
-            word = np.int64(tables.f[cell_at(q, r, layout)])
-            if word and weights.inverse[q] != 0.0:
-                number, exponent = add(
-                    number,
-                    exponent,
-                    mantissa(word, bits) * weights.inverse[q],
-                    exponent_of(word, bits, base) + weights.inverse_exponent[q],
-                )
-        proper[goal] = uint64(to_word(number, exponent, bits, base, lowest))
-    # P¹(S,R): the part K ∋ min R is full and the rest is free; or K is not, and the rest has a full part.
-    for r in sets:
-        goal = rename(r, others, layout)
-        low = goal & -goal
-        rest = goal ^ low
-        number, exponent = 0.0, 0
-        part = rest
-        while True:
-            left, right = part | low, rest ^ part
-            first, second = np.int64(proper[left]), np.int64(some[right])
-            if first and second:
-                number, exponent = add(
-                    number,
-                    exponent,
-                    mantissa(first, bits) * mantissa(second, bits),
-                    exponent_of(first, bits, base) + exponent_of(second, bits, base),
-                )
-            first = np.int64(tables.f[begins + LANES * left])
-            second = np.int64(tables.parts[begins + LANES * right])
-            if first and second:
-                number, exponent = add(
-                    number,
-                    exponent,
-                    mantissa(first, bits) * mantissa(second, bits) * weights.inverse[s],
-                    exponent_of(first, bits, base)
-                    + exponent_of(second, bits, base)
-                    + weights.inverse_exponent[s],
-                )
-            if part == 0:
-                break
-            part = (part - 1) & rest
-        word = to_word(number, exponent, bits, base, lowest)
-        some[goal] = uint64(word)
-        here = across_of(s, size, r, mask_size(r, layout), layout)
-        separator = 1.0 / weights.inverse[s]
-        x = _net(separator, -weights.inverse_exponent[s], word, np.int64(tables.x[here]), bits, base, lowest)
-        tables.x[here] = uint64(x)
 
 
 @kernel

@@ -11,27 +11,6 @@ from jtsolve.scoring.kernels.cholesky import log_determinants
 
 
 @kernel
-def occupied(cell, q):
-    """Renumbers the occupied cells, in their order; returns the number of rows of each.
-
-    Args:
-        cell: shape (rows,), int64, from 0 to q − 1; overwritten.
-        q: the number of cells.
-    """
-    counts = np.zeros(q, np.int64)
-    for r in range(cell.size):
-        counts[cell[r]] += 1
-    place = np.empty(q, np.int64)
-    number = 0
-    for i in range(q):
-        place[i] = number
-        number += counts[i] > 0
-    for r in range(cell.size):
-        cell[r] = place[cell[r]]
-    return counts[counts > 0]
-
-
-@kernel
 def variances(cell, counts, values):
     """Returns the means and sums of squared deviations of columns within cells, each (cells, columns).
 
@@ -134,33 +113,3 @@ def weighted_logs(diagonals, weights):
             root = sqrt(diagonals[i, j]) if diagonals[i, j] > 0 else nan
             found[j] += weights[i] * (2.0 * log(root))
     return found
-
-
-@kernel
-def merged_ranks(discrete, real, sets, before, ranks):
-    """Writes the colex ranks of the unions of one set of discrete columns with sets of real ones.
-
-    Args:
-        discrete: variables in decreasing order.
-        real: the variable of each real column, increasing.
-        sets: shape (count, width): real columns in decreasing order, then -1.
-        before: shape (size + 1, n): the number of sets of at most k of the first v variables, at (k, v).
-        ranks: shape (count,); overwritten.
-    """
-    count, width = sets.shape
-    largest = before.shape[0] - 1
-    for i in range(count):
-        a, b, rank, left = 0, 0, 0, largest
-        while True:
-            u = real[sets[i, b]] if b < width and sets[i, b] >= 0 else -1
-            v = discrete[a] if a < discrete.size else -1
-            if u < 0 and v < 0:
-                break
-            if u > v:
-                rank += before[left, u]
-                b += 1
-            else:
-                rank += before[left, v]
-                a += 1
-            left -= 1
-        ranks[i] = rank
