@@ -215,6 +215,11 @@ _OF_ROWS = (MISSING_IN_ROWS, MISSING_VALUES, DECIMAL, *field_options(Dialect))
 class RowOptions(_group(_OF_ROWS), _Given):  # type: ignore[misc]
     """How to read other rows for a model, which has its own coding of the columns."""
 
+    def __post_init__(self) -> None:
+        if self.missing not in (None, *MISSING_IN_ROWS.choices):
+            known = " or ".join(MISSING_IN_ROWS.choices)
+            raise ChoiceError(f"--missing {self.missing}: rows are not changed here; give {known}")
+
     @property
     def sums(self) -> bool:
         """Whether missing values are summed over even where they are a state."""

@@ -19,8 +19,7 @@ from jtsolve.cli.options import (
 from jtsolve.cli.output import emit, emit_facts, emit_json, print_note, put
 from jtsolve.core.formats import LIKELIHOODS, TABLE
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.options import MISSING_IN_ROWS
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.models.framed import Model as Framed
@@ -43,8 +42,6 @@ def impute(
     Writes the columns of the model, as its states, or prints them as CSV. A row that is impossible under the
     model keeps its gaps. A missing value that is a state remains one, unless --missing sum fills it in, too.
     """
-    if rows.missing not in (None, "sum", "state"):
-        raise ChoiceError(f"--missing {rows.missing}: every row is completed; give sum or state")
     claim_outputs(output, kind=TABLE)
 
     import numpy as np
@@ -81,17 +78,11 @@ def loglik(
     """Compute the log-likelihood of the rows of a data file, in nats.
 
     Missing values, unless they are a state, and the columns that --drop leaves out are summed out; --missing
-    sum sums over all missing values, drop-rows leaves out rows with some, and refuse refuses them. --weights
-    counts the rows. States and cuts are those of the model.
+    sum sums over all missing values. --weights counts the rows. States and cuts are those of the model.
     """
     claim_outputs(output, kind=LIKELIHOODS)
-    if rows.missing not in (None, *MISSING_IN_ROWS.choices):
-        known = ", ".join(MISSING_IN_ROWS.choices)
-        raise ChoiceError(f"--missing {rows.missing}: rows are not changed here; give {known}")
 
     logs, times = _log_likelihood(read_model(model, memory_limit).model, data, rows)
-    if not times.sum():
-        raise InputError(str(data), "missing values", "every row has some", "leave out --missing")
     if output is not None:
         _write(logs, output)
     total, count = float(logs @ times), times.sum().item()
@@ -144,13 +135,7 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
         run=LimitOptions().run(monotonic()),
     )
     values = file.coded(model.columns, sums=options.sums)
-    missing = (values[kept] < 0 if values.dtype.kind == "i" else np.isnan(values[kept])).any(axis=0)
     counted = file.times > 0
-    if options.missing == "refuse" and missing.any():
-        remedy = "leave out --missing to sum them out, or give --missing drop-rows"
-        raise InputError(file.source, "missing values", f"{int(missing.sum())} rows have some", remedy)
-    if options.missing == "drop-rows":
-        counted &= ~missing
     values = values[:, counted]
     values[~kept] = np.nan if model.is_continuous else -1
     return model.log_likelihood(values), file.times[counted]

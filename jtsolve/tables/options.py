@@ -120,9 +120,9 @@ MISSING = Option(
 MISSING_IN_ROWS = Option(
     "missing",
     str,
-    "Missing values: sum, over all; state (default): over those that are none; loglik: refuse, drop-rows.",
+    "Missing values: sum, over all; state (default): over those that are none.",
     metavar="HOW",
-    choices=("sum", "state", "refuse", "drop-rows"),
+    choices=("sum", "state"),
 )
 """Missing values in other rows for a model."""
 MISSING_VALUES = Option(
