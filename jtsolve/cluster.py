@@ -23,7 +23,7 @@ from multiprocessing import resource_tracker
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError, LimitError, no_such
 from jtsolve.options import EXECUTOR, THREADS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Cluster:
         """
         kind, _, address = name.partition("=")
         if kind != "dask":
-            raise ChoiceError(f"there is no executor '{name}'; there are local, dask and dask=ADDRESS")
+            raise ChoiceError(no_such("executor", name, ("local", "dask", "dask=ADDRESS")))
         for package in ("distributed", "cryptography"):
             if importlib.util.find_spec(package) is None:
                 raise ChoiceError(

@@ -60,6 +60,34 @@ def on_one_line(text: str, longest: int) -> str:
     return printable(text).replace("\n", "\\u000a")
 
 
+def name_list(names: Sequence[str]) -> str:
+    """Returns the first names in quotes, and the number of others."""
+    shown = ", ".join(f"'{name}'" for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"  # noqa: PLR2004 - a line of text
+
+
+def no_such(kind: str, name: str, known: Iterable[str]) -> str:
+    """Returns the sentence that refuses an unknown name.
+
+    >>> no_such("format", "JSON", ["json", "bif"])
+    "there is no format 'JSON'; did you mean 'json'? There are: json, bif"
+    """
+    near = nearest_word(name, known := tuple(known))
+    hint = f"did you mean '{near}'? There" if near else "there"
+    return f"there is no {kind} '{name}'; {hint} are: {', '.join(known)}"
+
+
+def use_one_of(name: str, known: Iterable[str]) -> str:
+    """Returns the remedy for an unknown name, such as that of a variable, of which there may be many.
+
+    >>> use_one_of("smokr", ["Age", "Smoker"])
+    "did you mean 'Smoker'? Use one of 'Age', 'Smoker'"
+    """
+    near = nearest_word(name, known := tuple(known))
+    hint = f"did you mean '{near}'? Use" if near else "use"
+    return f"{hint} one of {name_list(known)}"
+
+
 def nearest_word(word: str, words: Iterable[str]) -> str | None:
     """Returns the word nearest to a misspelt one, ignoring case; None if all are far."""
     from difflib import get_close_matches

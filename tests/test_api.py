@@ -144,7 +144,7 @@ def test_pairs_are_forbidden_and_required_by_name() -> None:
         jt.learn(SURVEY, forbid=[("Agee", "Smoker")])
     with pytest.raises(jt.InputError, match="both required and forbidden"):
         jt.learn(SURVEY, forbid=[("Age", "Coin")], require=[("Age", "Coin")])
-    with pytest.raises(jt.ChoiceError, match="there is no constraint 'max_clique'; there are max_treewidth"):
+    with pytest.raises(jt.ChoiceError, match="no constraint 'max_clique'; did you mean 'max_cliques'"):
         jt.learn(SURVEY, constraints={"max_clique": 1})
 
 

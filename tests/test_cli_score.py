@@ -154,7 +154,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
             "there is no separator 'dot'; there are comma, semicolon, tab, pipe, blank",
         ),
         (["--drop", "z"], "there is none called 'z'"),
-        (["--weights", ""], "there is none called ''"),
+        (["--weights", ""], "it is empty"),
         (["--memory-limit", "0"], "the memory limit is 0.0 GB"),
     ],
 )

@@ -59,7 +59,7 @@ def test_the_command_prints_the_path_or_copies_the_file(
 
 
 def test_an_unknown_example_is_refused_with_the_names_of_all(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ChoiceError, match="there is no example 'surveys'; choose among survey, "):
+    with pytest.raises(ChoiceError, match="there is no example 'surveys'; did you mean 'survey'"):
         example("surveys")
     assert command("data", "example", "surveys") == 2
     reported = capsys.readouterr().err

@@ -347,7 +347,7 @@ def test_columns_are_chosen_and_ordered(states: Callable[..., DataTable]) -> Non
 @pytest.mark.parametrize(
     ("coding", "message"),
     [
-        (Coding(columns=("a", "z")), "there is none called 'z'.*choose among 'a', 'b', 'w'"),
+        (Coding(columns=("a", "z")), "there is none called 'z'.*use one of 'a', 'b', 'w'"),
         (Coding(drop=("z",)), "there is none called 'z'"),
         (Coding(weights="z"), "there is none called 'z'"),
         (Coding(schema={"z": ("1",)}), "there is none called 'z'"),

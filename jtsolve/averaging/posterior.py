@@ -15,7 +15,7 @@ from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import RASTER
 from jtsolve.core.result import Stop
 from jtsolve.core.varset import VarSet, members
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, no_such, use_one_of
 from jtsolve.io.documents import names_of
 from jtsolve.listing import headed, table
 
@@ -285,7 +285,7 @@ class GraphPosterior:
             ChoiceError: a name is unknown, or the method does not estimate sets.
         """
         if unknown := sorted(set(names) - set(self.names)):
-            raise ChoiceError(f"there is no variable '{unknown[0]}'")
+            raise ChoiceError(f"there is no variable '{unknown[0]}'; {use_one_of(unknown[0], self.names)}")
         at = sorted({self.names.index(name) for name in names})
         if len(at) < 2:  # noqa: PLR2004 - no pair
             return 1.0, 1.0
@@ -345,7 +345,7 @@ class GraphPosterior:
             own = () if self.best is None else map(self._names, self.best.cliques)
             return pictures.clique_bars([(self._names(mask), p) for mask, p in self.cliques], own, title)
         if picture != "traces":
-            raise ChoiceError(f"there is no picture '{picture}'; there are {', '.join(PICTURES)}")
+            raise ChoiceError(no_such("picture", picture, PICTURES))
         if self.traces is None:
             raise ChoiceError("sums have no traces; choose another picture: heat-map, graph, cliques")
         return self.traces.figure(self.names, title)

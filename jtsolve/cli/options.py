@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, no_such
 from jtsolve.options import (
     BACKEND,
     CONSTRAINT,
@@ -256,9 +256,7 @@ def _read_in(texts: "Sequence[str]", within: "Mapping[str, Option]") -> dict[str
             elif name in within:
                 raise ChoiceError(f"{READ} {text}: '{name}' has no value; write {name}=VALUE")
             else:
-                raise ChoiceError(
-                    f"{READ} {text}: there is no option '{name}'; there are {', '.join(within)}"
-                )
+                raise ChoiceError(f"{READ} {text}: {no_such('option', name, within)}")
     return {name: _typed(within[name], values) for name, values in found.items()}
 
 

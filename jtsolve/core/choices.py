@@ -37,7 +37,7 @@ from jtsolve.core.choice_types import (
     fields_without_default,
     value_of,
 )
-from jtsolve.errors import ChoiceError, nearest_word, on_one_line
+from jtsolve.errors import ChoiceError, nearest_word, no_such, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -274,9 +274,7 @@ class Registry(MutableMapping[str, T]):
         others = self._entry_points()
         if name in others:
             return self._plug_in(others[name])
-        near = nearest_word(name, self.names)
-        hint = f"did you mean '{near}'? There" if near else "there"
-        raise ChoiceError(f"there is no {self.kind} '{name}'; {hint} are: {', '.join(self.names)}")
+        raise ChoiceError(no_such(self.kind, name, self.names))
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         if not self._group:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZipFile, is_zipfile
 
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, no_such
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ class FileKind:
             ChoiceError: it is not.
         """
         if to not in self.formats:
-            raise ChoiceError(f"there is no format '{to}'; there are {', '.join(self.formats)}")
+            raise ChoiceError(no_such("format", to, self.formats))
 
     def format_to_write(self, path: str | Path, to: str | None = None) -> str:
         """Returns the format to write into a file.

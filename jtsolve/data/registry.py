@@ -7,13 +7,12 @@ content.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
 import msgspec
 
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, use_one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,6 @@ def data_set_named(name: str) -> DataSet:
     known = registry()
     if name in known:
         return known[name]
-    nearest = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(nearest)}?" if nearest else "."
-    raise ChoiceError(f"there is no data set '{name}'{hint} 'jtsolve data list' shows all {len(known)}")
+    raise ChoiceError(
+        f"there is no data set '{name}'; {use_one_of(name, known)}; 'jtsolve data list' shows all"
+    )

@@ -19,8 +19,7 @@ import msgspec
 from jtsolve.core.files import read_file
 from jtsolve.core.run import Run
 from jtsolve.core.varset import VarSet, members
-from jtsolve.errors import InputError
-from jtsolve.tables.selection import name_list
+from jtsolve.errors import InputError, use_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +48,7 @@ def set_of_names(entry: Iterable[str], index: Mapping[str, int], source: str, pl
         v = index.get(name)
         if v is None:
             reason = f"there is no variable '{name}'"
-            raise InputError(source, f"{place}[{position}]", reason, f"use one of {name_list(list(index))}")
+            raise InputError(source, f"{place}[{position}]", reason, use_one_of(str(name), index))
         if mask >> v & 1:
             raise InputError(
                 source, f"{place}[{position}]", f"'{name}' occurs twice in one set", "name it once"

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, name_list, use_one_of
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.selection import name_list
 from jtsolve.tables.values import ColumnStates, is_missing, label_of, number_in, value_kind
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class Column:
         """
         if label not in self.states:
             reason = f"it has no state '{label}'"
-            raise InputError("model", f"column '{self.name}'", reason, f"use one of {name_list(self.states)}")
+            raise InputError("model", f"column '{self.name}'", reason, use_one_of(label, self.states))
         return self.states.index(label)
 
     def observation(self, value: Any) -> str | list[float]:
@@ -116,7 +115,7 @@ class Column:
             code = self.code(label)  # of the state for a missing value
         if code < 0:
             reason = f"it has no state '{label}', or several that are the {kind} {label}"
-            raise InputError("model", f"column '{self.name}'", reason, f"use one of {name_list(self.states)}")
+            raise InputError("model", f"column '{self.name}'", reason, use_one_of(label, self.states))
         return self.states[code]
 
     def places(self, labels: Sequence[str], kind: ValueKind | None) -> list[int]:
@@ -287,7 +286,7 @@ def position(names: Sequence[str], name: str) -> int:
         InputError: there is no variable of this name.
     """
     if name not in names:
-        raise InputError("model", "variables", f"there is no '{name}'", f"use one of {name_list(names)}")
+        raise InputError("model", "variables", f"there is no '{name}'", use_one_of(name, names))
     return names.index(name)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from jtsolve.core.choices import Entry, Registry
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, no_such
 from jtsolve.selection.framework import select
 from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import GivenGraph
@@ -84,7 +84,7 @@ class SelectionPlan:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ChoiceError(f"there is no kind of data '{self.kind}'; there are {', '.join(KINDS)}")
+            raise ChoiceError(no_such("kind of data", self.kind, KINDS))
 
     @classmethod
     def of(

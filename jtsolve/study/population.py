@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.averaging.population import PopulationPosterior, population_posterior, require_room
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, name_list, use_one_of
 from jtsolve.options import DELTA, MOST, STRATA
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.tables.options import COLUMNS, WEIGHTS
-from jtsolve.tables.selection import name_list
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def population_of(
     table.require_whole_weights("a population counts cases", f"give whole numbers as {WEIGHTS}")
     if strata is not None and strata not in table.names:
         reason = f"there is none called {name_list([strata])}"
-        raise InputError(data.place, "columns", reason, f"choose among {name_list(table.names)}")
+        raise InputError(data.place, "columns", reason, use_one_of(strata, table.names))
     lists = [v for v, name in enumerate(table.names) if name != strata]
     if len(lists) < 2:  # noqa: PLR2004 - overlaps
         raise ChoiceError(f"{data.place}: one list overlaps with none; give two or more as {COLUMNS}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jtsolve.core.problem import EDGE_LISTS, SET_LISTS, UPPER_BOUNDS
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, no_such
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, with_names
 from jtsolve.options import FORBID, REQUIRE
 from jtsolve.tables.frames import is_listing
@@ -149,7 +149,7 @@ def _add(values: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Adds constraints: lists grow, and anything else must not be given twice."""
     for key, value in more.items():
         if key not in _KEYS:
-            raise ChoiceError(f"there is no constraint '{key}'; there are {', '.join(_KEYS)}")
+            raise ChoiceError(no_such("constraint", key, _KEYS))
         if key in (_WITHIN, _AROUND) or isinstance(value, str) or not is_listing(value):
             if key in values and values[key] != value:
                 raise ChoiceError(f"the constraint '{key}' is given twice; give it once")

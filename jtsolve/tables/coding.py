@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, name_list
 from jtsolve.options import KIND, SCORE
 from jtsolve.tables.options import (
     DISCRETISE,
@@ -30,7 +30,7 @@ from jtsolve.tables.options import (
     Discretisation,
 )
 from jtsolve.tables.raw import GAP, signed_type
-from jtsolve.tables.selection import kept_columns, name_list, selected, without_gaps
+from jtsolve.tables.selection import kept_columns, selected, without_gaps
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, code_type
 from jtsolve.tables.values import ColumnStates, are_of, gap_label, kind_of_texts, number_in
 

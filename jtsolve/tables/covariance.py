@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, name_list
 from jtsolve.tables.frames import column_texts, has_index, is_path
 from jtsolve.tables.options import DROP, Coding
-from jtsolve.tables.selection import kept_columns, name_list
+from jtsolve.tables.selection import kept_columns
 from jtsolve.tables.table import ContinuousTable, dependent
 
 if TYPE_CHECKING:

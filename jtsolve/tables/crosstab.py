@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, name_list
 from jtsolve.tables.frames import FRAME, column_texts, is_pandas
 from jtsolve.tables.options import CROSSTAB, names_in
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
-from jtsolve.tables.selection import name_list
 from jtsolve.tables.values import is_missing, label_of
 
 if TYPE_CHECKING:

@@ -16,13 +16,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, name_list
 from jtsolve.tables.forked import require_threads
 from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, not_a_state, readable
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.options import is_pattern
 from jtsolve.tables.raw import require_distinct
-from jtsolve.tables.selection import name_list
 from jtsolve.tables.values import kind_of_type, labels_of
 
 if TYPE_CHECKING:

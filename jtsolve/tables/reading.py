@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from jtsolve.core.files import read_file
 from jtsolve.core.formats import TABLE
 from jtsolve.core.run import Run
-from jtsolve.errors import ChoiceError, InputError, nearest_word, printable
+from jtsolve.errors import ChoiceError, InputError, name_list, nearest_word, printable
 from jtsolve.options import KEYWORDS, field_options
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
@@ -50,7 +50,6 @@ from jtsolve.tables.options import (
     all_names_in,
 )
 from jtsolve.tables.parquet import read_columnar, read_frame
-from jtsolve.tables.selection import name_list
 from jtsolve.tables.source import BLOCKS, Blocks, Lines, Source
 from jtsolve.tables.values import label_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, name_list, use_one_of
 from jtsolve.tables.options import DROP, GAPS, MISSING, MISSING_VALUES, TREATMENTS, gap_words
 from jtsolve.tables.raw import GAP
 
@@ -93,7 +93,7 @@ def kept_columns(raw: RawTable, coding: Coding, source: str) -> Subtable:
     ]
     if unknown:
         reason = f"there is none called {name_list(unknown)}"
-        raise InputError(source, "columns", reason, f"choose among {name_list(raw.names)}")
+        raise InputError(source, "columns", reason, use_one_of(unknown[0], raw.names))
     out = {*coding.drop, coding.weights}
     chosen = raw.names if coding.columns is None else coding.columns
     keep = [name for name in chosen if name not in out]
@@ -261,9 +261,3 @@ def require_treated(  # noqa: PLR0917 - a column's gaps, and the parts of the me
         reason = "every value is missing"
         remedy = f"leave out with {DROP(empty)}"
         raise InputError(source, f"column{'s' * (len(empty) > 1)} {name_list(empty)}", reason, remedy)
-
-
-def name_list(names: Sequence[str]) -> str:
-    """Returns the first names in quotes, and the number of others."""
-    shown = ", ".join(f"'{name}'" for name in names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"  # noqa: PLR2004 - a line of text

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import InputError, LimitError
+from jtsolve.errors import InputError, LimitError, name_list
 from jtsolve.tables.check import examine, plain_finding, report_findings
 from jtsolve.tables.coding import coded_column, kinds_remarks, require_states
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import DROP, SCHEMA
 from jtsolve.tables.parquet import read_frame, read_slice, require_same_columns
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
-from jtsolve.tables.selection import Subtable, full_rows, kept_columns, name_list, require_treated
+from jtsolve.tables.selection import Subtable, full_rows, kept_columns, require_treated
 from jtsolve.tables.table import DataTable
 from jtsolve.tables.values import ValueKind, label_of  # msgspec reads the annotation
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, no_such
 
 EXAMPLES = {"survey": "survey.csv", "survey-network": "survey.bif", "zoo": "zoo.json.gz"}
 """Files by name."""
@@ -27,5 +27,5 @@ def example(name: str) -> Path:
     'survey.csv'
     """
     if name not in EXAMPLES:
-        raise ChoiceError(f"there is no example '{name}'; choose among {', '.join(EXAMPLES)}")
+        raise ChoiceError(no_such("example", name, EXAMPLES))
     return Path(__file__).with_name(EXAMPLES[name])
