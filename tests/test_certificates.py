@@ -215,7 +215,7 @@ def test_the_verifiers_refuse_the_same_malformed_files(tmp_path: Path) -> None:
         paths[kind].write_bytes(whole)
     for path in paths.values():
         whole = path.read_bytes()
-        for marked in (codecs.BOM_UTF8 + whole, whole.decode().encode("utf-16")):
+        for marked in (codecs.BOM_UTF8 + whole, *map(whole.decode().encode, ("utf-16", "utf-32"))):
             path.write_bytes(marked)
             assert (run(both, 0.0), SECOND.main(words)) == (0, 0), marked
         path.write_bytes(whole)

@@ -64,8 +64,8 @@ def read(path: str) -> Any:
         return value
 
     data = gzip.decompress(data) if packed else data
-    marked = data[:2] in (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
-    text = data.decode("utf-16" if marked else "utf-8-sig")
+    wide, marked = (data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), data[:2] in (b"\xff\xfe", b"\xfe\xff"))
+    text = data.decode("utf-32" if wide else "utf-16" if marked else "utf-8-sig")
     pairs = lambda listed: dict(listed) if distinct(key for key, _ in listed) else {}  # noqa: E731
     value = json.loads(text, object_pairs_hook=pairs, parse_float=real, parse_constant=real)
     if "\\u" in text:  # a lone surrogate raises UnicodeEncodeError
