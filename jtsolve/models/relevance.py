@@ -53,7 +53,7 @@ def network_variables(network: Network) -> tuple[Column, ...]:
 def factor_of(network: Network, v: int) -> Factor:
     """Returns P(v | parents), with an axis for each parent and a last one for v."""
     scope = (*network.nodes[v].parents, v)
-    return Factor(scope, network.nodes[v].table.reshape([network.arities[u] for u in scope]))
+    return Factor(scope, network.nodes[v].table.reshape([len(network.nodes[u].states) for u in scope]))
 
 
 def relevant_posterior(
