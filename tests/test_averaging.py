@@ -211,10 +211,13 @@ def test_one_variable_has_one_graph() -> None:
 
 
 def test_constraints_that_the_sums_do_not_support_are_refused_with_every_reason() -> None:
-    constraints = Constraints(max_cliques=2, forbidden_graphs=frozenset({frozenset({0b11})}))
+    forbidden = frozenset({0b11})
+    constraints = Constraints(
+        max_cliques=2, forbidden_graphs=frozenset({forbidden}), forbidden_cliques=forbidden
+    )
     with pytest.raises(RefusedError) as caught:
         average(named(gaussian(1, 3), constraints))
-    assert len(caught.value.reasons) == 2
+    assert len(caught.value.reasons) == 3
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - from a worker, too
     assert (str(again), again.reasons) == (str(caught.value), caught.value.reasons)
     with pytest.raises(RefusedError, match="at most 26 variables"):

@@ -73,11 +73,10 @@ class PlainSums:
         self.boundary = np.zeros(1 << n, np.int64)
         for v, neighbours in enumerate(weights.required):
             self.boundary[1 << v : 2 << v] = self.boundary[: 1 << v] | neighbours
-        self.f, self.joint, self.proper, self.none, self.parts, self.full, self.whole = (
+        self.f, self.joint, self.proper, self.links, self.none, self.parts, self.full = (
             np.full(self.masks.size << n, -inf) for _ in range(7)
         )
         self.none[:: 1 << n] = self.parts[:: 1 << n] = 0.0
-        self.whole[:: 1 << n] = self.clique
         for r in range(1, n + 1):
             for step in self._connect, self._divide:
                 for k in range(min(width, n - r) + 1):
@@ -110,7 +109,7 @@ class PlainSums:
         bigger = self.row[s | few]
         cells = (bigger << n) + (rest ^ few)
         counted = np.where(self.separator[bigger] < inf, self.full[cells], -inf)
-        full = _difference(_summed(self.whole[cells]), _summed(counted))
+        full = _difference(_summed(self.parts[cells] + self.clique[bigger]), _summed(counted))
         full[self.boundary[rest] & ~(s | rest) > 0] = -inf
         inner = parts[:-1]
         found = _difference(full, _summed(self.f[row + inner] + self.parts[row + (rest ^ inner)]))
@@ -118,16 +117,15 @@ class PlainSums:
         self.joint[row + rest] = found - self.separator[self.row[s]]
 
     def _divide(self, s: NDArray[np.int64], rest: NDArray[np.int64], k: int, r: int) -> None:
-        """L°, P°, P and A of pairs."""
+        """L°, P°, L and P of pairs."""
         n, row = self.weights.n, self.row[s]
         here, first = (row << n) + rest, rest & -rest
         self.proper[here] = _summed(self.joint[(self.row[subsets_of(s, k)[:-1]] << n) + rest])
         parts = first | subsets_of(rest ^ first, r - 1)
         within, left = (row << n) + parts, (row << n) + (rest ^ parts)
         self.none[here] = _summed(self.proper[within] + self.none[left])
-        linked = np.logaddexp(self.proper[within], self.joint[within])
-        self.parts[here] = parts_here = _summed(linked + self.parts[left])
-        self.whole[here] = parts_here + self.clique[row]
+        self.links[here] = np.logaddexp(self.proper[here], self.joint[here])
+        self.parts[here] = _summed(self.links[within] + self.parts[left])
 
     def features(self) -> GraphFeatures:
         """Returns the probabilities, if the total is not 0."""
@@ -135,7 +133,7 @@ class PlainSums:
         cells = (np.arange(self.masks.size) << self.weights.n) + (everything ^ self.masks)
         clique, complete, full = (
             np.exp(logs - self.total)
-            for logs in (self.none[cells] + self.clique, self.whole[cells], self.full[cells])
+            for logs in (self.none[cells] + self.clique, self.parts[cells] + self.clique, self.full[cells])
         )
         bounded = self.separator == inf
         separator = np.where(bounded, 0.0, np.maximum(full - (complete - clique), 0.0))
