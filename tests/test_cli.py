@@ -812,8 +812,16 @@ def test_a_signal_while_loading_ends_with_130(
     assert end.value.code == 130
 
 
+class Panic(BaseException):
+    """As polars and other modules in Rust raise it."""
+
+
+@pytest.mark.parametrize("kind", [ImportError, Panic])
 def test_a_signal_that_a_module_turns_into_another_error_is_still_an_interruption(
-    monkeypatch: pytest.MonkeyPatch, terminate: None, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    terminate: None,
+    capsys: pytest.CaptureFixture[str],
+    kind: type[BaseException],
 ) -> None:
     del terminate
 
@@ -821,7 +829,7 @@ def test_a_signal_that_a_module_turns_into_another_error_is_still_an_interruptio
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt as error:
-            raise ImportError("initialization failed") from error
+            raise kind("initialization failed") from error
 
     monkeypatch.setattr("jtsolve.cli.one_call", load)
     monkeypatch.setattr(sys, "argv", ["jtsolve", "solve", "a.json"])

@@ -169,7 +169,9 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
     except (JtsolveError, MemoryError) as error:
         print_error(str(error) or "out of memory; lower the treewidth, or set a --memory-limit")
         return exit_code(error)
-    except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, would mean a failed check
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of polars, too: exit code 1 would mean a failed check
         if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
             print_error(f"the name of a file is too long: '{str(error.filename)[:60]}…'; give a shorter one")
             return WRONG_USE
