@@ -69,6 +69,11 @@ def name_list(names: Sequence[str]) -> str:
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
     """Returns the sentence that refuses an unknown name.
 
+    Args:
+        kind: of the thing, such as a format.
+        name: that does not exist.
+        known: the names that exist.
+
     >>> no_such("format", "JSON", ["json", "bif"])
     "there is no format 'JSON'; did you mean 'json'? There are: json, bif"
     """

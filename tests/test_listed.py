@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from test_bounds import trees
 
-from jtsolve.backends.clutter import backend, listed
+from jtsolve.backends.clutter import backend, listed, listed_cuts
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import best_bound
 from jtsolve.backends.clutter.kernels.listed import grouped, limits, lower
 from jtsolve.backends.clutter.listed import bound_by_list, memory_of_list
+from jtsolve.backends.clutter.listed_cuts import ListedCut, with_cuts
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
@@ -181,13 +182,13 @@ def test_cuts_charge_unlisted_families() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bounds_of_ascents_that_continue_others_hold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, continued = problem_of(binary_table(20, seed), Bic()), []
+    found, continued = problem_of(binary_table(40, seed), Bic()), []
 
     def counted(*arguments: Any) -> Bound:
         continued.append(best_bound(*arguments))
         return continued[-1]
 
-    monkeypatch.setattr(listed, "best_bound", counted)
+    monkeypatch.setattr(listed_cuts, "best_bound", counted)
     run = Run()
     recorder = Recorder(found, run)
     bound_by_list(found, 0, solve(found, Forward(), Run()).tree, run.limits, recorder)
@@ -195,6 +196,7 @@ def test_the_bounds_of_ascents_that_continue_others_hold(seed: int, monkeypatch:
     assert optimum is not None
     assert continued
     assert recorder.bound >= optimum - 1e-9
+    assert recorder.bound == pytest.approx(optimum)  # linear programs over the list close the gap
 
 
 def test_cuts_are_added_to_the_sets_in_them() -> None:
@@ -206,8 +208,11 @@ def test_cuts_are_added_to_the_sets_in_them() -> None:
     joins = [random.integers(1, len(members), size=3) for _ in range(12)]
     chains, amounts = sorted(random.integers(4, size=12).tolist()), random.integers(1, 50, size=12).tolist()
     bound = best_bound(families, np.zeros(len(members), dtype=np.int64), 0)
-    parts = [one.astype(np.int32) for one in joins]
-    values = listed._with_cuts(families, bound, parts, amounts, chains).values
+    cuts = [
+        ListedCut(chain, amount, one.astype(np.int32))
+        for chain, amount, one in zip(chains, amounts, joins, strict=True)
+    ]
+    values = with_cuts(families, bound, cuts).values
     for one, value in zip(members, values.tolist(), strict=True):
         chain = [
             any(members[at] <= one for i in range(k + 1) if chains[i] == chains[k] for at in joins[i])

@@ -26,7 +26,16 @@ _LONG = 4
 
 
 def require_rows(model: Distribution, rows: int, *, objects: bool = False) -> None:
-    """Checks that rows of a model, and their text, fit in memory."""
+    """Checks that rows of a model, and their text, fit in memory.
+
+    Args:
+        model: of the rows.
+        rows: their number.
+        objects: whether cells are objects of Python, besides their text.
+
+    Raises:
+        LimitError: they need more memory than the limit.
+    """
     longest = sum(max(map(len, column.states)) if column.states else _LONG for column in model.columns)
     cell = _CELL + objects * _OBJECT
     size = rows * (cell * len(model.columns) + _COPIES * longest)

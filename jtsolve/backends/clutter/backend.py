@@ -48,7 +48,8 @@ from jtsolve.backends.clutter.ascent_only import bound_by_ascent, bound_by_score
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
-from jtsolve.backends.clutter.listed import LISTED_SIZE, bound_by_list, memory_of_list
+from jtsolve.backends.clutter.listed import bound_by_list, memory_of_list
+from jtsolve.backends.clutter.listed_cuts import LISTED_SIZE
 from jtsolve.backends.clutter.potentials import POTENTIALS
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
@@ -84,6 +85,8 @@ _BYTES_PER_PAIR = 150
 _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
 """Rough rates for predictions; no limit relies on them. The first rate is for all families with 20 variables,
 the second for families that the first ascent leaves: 29,841 on plants took 14 s."""
+_SEARCHES = 10
+"""Typical number of searches of all sets in a bound by lists."""
 _MANY_SETS, _MANY_OF_ALL = 1 << 17, 1 / 8
 """The completion bound, which visits all 2^n sets, precedes the listing of more sets than this number and
 share. With 24 variables at treewidth 5, listing 190,000 sets takes a second, the bound a minute."""
@@ -91,9 +94,8 @@ _FEW_OF_PRUNED = 20_000
 """Maximum number of families for which the simplex method follows the completion bound directly. On mushroom,
 with 7,663, the volume algorithm gained nothing in a minute, and the simplex method proves the optimum in
 one."""
-_FAR_MORE = 1 << 23
-"""Sets above which a list of families is used even if an ascent over all fits into memory: with 4.2 million
-(msweb), the bound of all was closer."""
+_FAR_MORE = 1 << 21
+"""Sets above which a list of families is used even if an ascent over all fits into memory."""
 _UNPROVED = "stopped before a bound that a certificate can state"
 _PRUNING_NANOSECONDS = 5.0
 """Work per set and pair of variables: four rounds with 22 variables took 14 s."""
@@ -155,11 +157,15 @@ class ClutterCuts:
             memory = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
             table = bytes_of_table(problem)
             memory += table if memory + table <= limits.memory_bytes else 0
-        if not keep_stages and self._lists(problem, limits):
+        lists = not keep_stages and self._lists(problem, limits)
+        if lists:
             memory = resident_memory() + _LIBRARIES + memory_of_list(problem)
         elif self._only_bounds(problem, limits):
             memory = resident_memory() + _LIBRARIES + _BYTES_PER_PAIR * problem.n**2 * problem.max_clique_size
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
+        if lists:
+            assert isinstance(problem.scores, DataScores), "lists are of such scores"
+            seconds = _START_SECONDS + _SEARCHES * seconds_of_search(problem.scores.scorer, limits.workers)
         if prunes:
             memory = self._pruning_memory(problem)
             seconds = _START_SECONDS + problem.n**2 * 1e-9 * _PRUNING_NANOSECONDS * (1 << problem.n)

@@ -16,7 +16,9 @@ multipliers of the cuts that they enter are lowered until none does. A lower λ_
 families that enter F and for no others, since F is an up-set. So all families then respect the maxima, and no
 tree scores more than the bound of the ascent plus the decrease of the multipliers: 3,808 nats in the first
 search of tmovie (500 words), where the largest excess of each vertex sums to 6,388. The next ascent starts
-from these multipliers, so that the bound falls. If it hardly falls, the next one starts from none.
+from these multipliers, so that the bound falls. If it hardly falls, the next one starts from none; or, if the
+list is short, the LP over it is solved, by column generation: the same search adds the families that exceed
+the maxima under the multipliers of the LP. If none does, and the LP has no gap, the tree is proved optimal.
 
 The bound ignores constraints, which only remove trees, and constant columns c: s(A∪c) − s(A) does not grow
 with A, so that no family of a tree loses weight without them, along the same perfect order.
@@ -26,18 +28,19 @@ The first list has the best family (v,{a,b}) for each v and a, if it is better t
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.backends.clutter.ascent import cuts_raised
-from jtsolve.backends.clutter.bound import best_bound
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+from jtsolve.backends.clutter.listed_cuts import LISTED_SIZE, ListedCuts
+from jtsolve.backends.support.report import ending_at
 from jtsolve.core import varset
-from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints
-from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.result import Outcome, Stop, optimality_tolerance
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.families.families import Families, families_of_tree
@@ -49,17 +52,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
 
-LISTED_SIZE = 3
-"""Size of the largest cliques."""
-_SHARE, _WHOLE = 0.8, 0.01
-"""Share of the gap that an ascent aims to close; all of it below this share of the gap without cuts."""
 _LITTLE = 0.05
 """Cuts are dropped after an ascent that lowers the bound by a smaller share of the gap."""
+_FEW_SETS = 20_000
+"""Sets of three up to which linear programs follow the ascents: msweb (294 columns) has 4,000 of 4.2 million,
+and four programs prove its optimum."""
 _ROOM = 2_000_000
 """Maximum number of sets that a search returns; of further ones, only the best for two columns."""
 _BYTES_PER_PAIR, _BYTES_PER_SET, _SETS = 120, 270, 500_000
@@ -112,19 +113,85 @@ def bound_by_list(
         if tree is not None:
             search.best.offer(tree)
             search.best.tree = without  # which guides the ascent
-        cuts = _Cuts(search, cuts, best, limits, report)
+        is_first = cuts is None
+        cuts, stuck, complete = ListedCuts.of_ascent(search, cuts, best, limits, report)
         proceed()
         cost, new, pairs = _unlisted(triples, cuts, (sets, edges), limits.workers, proceed)
-        last, bound = bound, search.scale.nats(cuts.units) + cost
+        last, bound = bound, cuts.nats + cost
         best = min(best, bound)
         report(bound=best, note=f"{len(sets)} sets of three listed")
         if cost == 0 and cuts.units <= search.best.close:
             return Outcome(tree, max(best, search.best.score), Stop.FINISHED)
-        if not cuts.complete or (cuts.first and cuts.stuck and not len(new) and not pairs.any()):
+        if not complete:
             return Outcome(tree, best, Stop.MEMORY)
         sets, edges = _distinct(np.concatenate((sets, new))), edges | pairs | pairs.T
-        if last - bound < _LITTLE * (last - search.best.score):
+        little = last - bound < _LITTLE * (last - search.best.score)
+        if tree is not None and len(sets) <= _FEW_SETS and (little or (is_first and stuck)):
+            return _bound_by_programs(
+                problem, triples, (sets, edges), cuts, tree, best=best, limits=limits, report=report
+            )
+        if is_first and stuck and not len(new) and not pairs.any():
+            return Outcome(tree, best, Stop.MEMORY)
+        if little:
             cuts, bound = None, inf
+
+
+def _bound_by_programs(
+    problem: Problem,
+    triples: Triples,
+    listed: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    cuts: ListedCuts,
+    tree: JunctionTree,
+    *,
+    best: float,
+    limits: Limits,
+    report: Report,
+) -> Outcome:
+    """Continues with the LP over the list, to which families above the maximum of their vertex are added.
+
+    Column generation: the multipliers of each LP continue those of the one before it. See `bound_by_list`.
+    """
+
+    def proceed() -> None:
+        if report.stop is not None:
+            raise StoppedError
+
+    quiet = ending_at(report, limits, inf, bounds=False)  # bounds of an LP hold for the trees of its list
+    (sets, edges), root = listed, cuts.root
+    with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+        while True:
+            tree = report.incumbent or tree
+            without = _without_constants(tree, triples.varies)
+            sets, edges = _with_tree(without, sets, edges)
+            search = BranchAndBound.for_problem(
+                problem, _families(triples, root, sets, edges), limits, quiet, keep_stages=False
+            )
+            search.best.margin = abs  # keeps all families: multipliers must suit them
+            search.best.offer(tree)
+            search.best.tree = without  # the stability centre
+            cuts.give_to(search)
+            search.relax(pool)
+            proceed()
+            subproblem = search.root.subproblem
+            sets, edges = _sets_of(subproblem.families)
+            cuts = ListedCuts.of_program(_families(triples, root, sets, edges), subproblem)
+            cost, new, pairs = _unlisted(triples, cuts, (sets, edges), limits.workers, proceed)
+            best, score = min(best, cuts.nats + cost), search.best.score
+            report(bound=best, note=f"{len(sets)} sets of three in the linear program")
+            tree = report.incumbent or tree
+            if cost == 0 and cuts.nats <= score + optimality_tolerance(score):
+                return Outcome(tree, max(best, score), Stop.FINISHED)
+            if not len(new) and not pairs.any():
+                return Outcome(tree, best, Stop.MEMORY)
+            sets, edges = _distinct(np.concatenate((sets, new))), edges | pairs | pairs.T
+
+
+def _sets_of(families: Families) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Returns the sets of three, and the pairs, of a list."""
+    edges = np.zeros((families.n, families.n), dtype=np.bool_)
+    u, v = families.members[families.sizes == 2, :2].T  # noqa: PLR2004 - a pair
+    edges[u, v] = edges[v, u] = True
+    return families.members[families.sizes == LISTED_SIZE].astype(np.int64).reshape(-1, LISTED_SIZE), edges
 
 
 def _first_list(
@@ -144,7 +211,7 @@ def _first_list(
 
 def _unlisted(
     triples: Triples,
-    cuts: _Cuts,
+    cuts: ListedCuts,
     listed: tuple[NDArray[np.int64], NDArray[np.bool_]],
     workers: int,
     proceed: Callable[[], object],
@@ -172,130 +239,6 @@ def _unlisted(
     v, a = np.nonzero(third >= 0)
     new = np.concatenate((found[above], np.stack((v, a, third[v, a]), axis=1)))
     return float(np.maximum(worst, 0.0).sum()) * (1 + _ROUNDING), new, excess > 0
-
-
-class _Cuts:
-    """The cuts of an ascent and of the ascents that it continues.
-
-    Attributes:
-        units: the bound.
-        complete: whether the memory sufficed for the ascent.
-        stuck: whether it ended above its goal.
-        first: whether it started without cuts.
-        unit: size of a unit in nats.
-        amounts: shape (cuts,): λ in units.
-        chains: shape (cuts,), increasing: the chain of each cut, one for each sink and ascent; each cut of a
-            chain includes the one before it.
-        starts: shape (cuts + 1,): the first of the sets that each cut adds to the one before it.
-        keys: of these sets (`_keys`).
-        floor: shape (n,), the maxima of the vertices, in nats; inf for the root, which has no parents.
-        apart, linked: shape (n, n), in nats; see the module.
-    """
-
-    amounts: NDArray[np.int64]
-    chains: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    keys: NDArray[np.int64]
-
-    def __init__(
-        self, search: BranchAndBound, before: _Cuts | None, best: float, limits: Limits, report: Report
-    ) -> None:
-        subproblem, self.unit = search.root.subproblem, search.scale.unit
-        families, close = subproblem.families, subproblem.best.close
-        subproblem.set_centre()
-        bound = subproblem.evaluate(subproblem.multipliers)
-        gap = min(bound.units, search.scale.target(best)) - close
-        goal = close + (int((1 - _SHARE) * gap) if gap > _WHOLE * (bound.units - close) else 0)
-        keys = _keys(families)
-        joins: list[NDArray[np.int32]] = []
-        raised: list[int] = []
-        chains: list[int] = []
-        if before is not None:
-            amounts = search.scale.units_of(np.asarray(before.amounts * before.unit, dtype=np.float64))
-            raised, chains = amounts.tolist(), before.chains.tolist()
-            joins = np.split(np.searchsorted(keys, before.keys).astype(np.int32), before.starts[1:-1])
-            bound = _with_cuts(families, bound, joins, raised, chains)
-        self.complete, self.first = True, before is None
-        new_chain, fallen = max(chains, default=-1) + 1, sum(raised)
-        known: dict[int, NDArray[np.int32]] = {}
-
-        def record(sink: int, generators: NDArray[np.int32], amount: int) -> None:
-            joins.append(generators[~np.isin(generators, known[sink])] if sink in known else generators)
-            known[sink] = generators
-            raised.append(amount)
-            chains.append(new_chain + sink)
-
-        def proceed(_: int) -> bool:
-            self.complete = resident_memory() <= limits.memory_bytes
-            return self.complete and report.stop is None
-
-        enough = max(0, bound.units - goal)
-        sinks, centre = subproblem.sinks, subproblem.centre
-        cuts_raised(families, bound, sinks, enough, centre, proceed=proceed, on_raise=record)
-        self.units = bound.units + fallen - sum(raised)
-        self.stuck = self.units > goal
-        self.floor = np.asarray(bound.best * self.unit, dtype=np.float64)
-        self.floor[families.root] = inf
-        order = np.argsort(np.array(chains, dtype=np.int64), kind="stable")
-        self.amounts, self.chains = (np.array(of, dtype=np.int64)[order] for of in (raised, chains))
-        joins = [joins[k] for k in order]
-        self.starts = np.append(0, np.cumsum([one.size for one in joins], dtype=np.int64))
-        sets = np.concatenate([np.zeros(0, dtype=np.int32), *joins])
-        self.keys = keys[sets]
-        self._count_joins(families, sets)
-
-    def _count_joins(self, families: Families, sets: NDArray[np.int32]) -> None:
-        from jtsolve.backends.clutter.kernels.listed import grouped, limits
-
-        number, n = np.repeat(np.arange(len(self.amounts)), np.diff(self.starts)), families.n
-        sizes, (one, two) = families.sizes[sets], families.members[sets, :2].T.astype(np.int64)
-        vertices, pairs = sizes == 1, sizes == 2  # noqa: PLR2004 - a pair
-        single, pair = (one[vertices], number[vertices]), ((one * n + two)[pairs], number[pairs])
-        self._where = (*grouped(*single, n), *grouped(*pair, n * n))
-        together, linked = limits(*single, *pair, self.amounts, self.chains, n)
-        self.apart = np.asarray((np.diag(together)[:, None] - together) * self.unit, dtype=np.float64)
-        self.linked = np.asarray(linked * self.unit, dtype=np.float64)
-
-    def lower(
-        self, families: NDArray[np.int64], over: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Lowers λ until unlisted families respect the maxima.
-
-        Args:
-            families: (v,{a,b}), shape (count, 3).
-            over: their excess over the maximum of v without any cuts, in nats.
-
-        Returns:
-            Which had an excess, and the largest remaining excess of each vertex, shape (n,), in nats.
-        """
-        from jtsolve.backends.clutter.kernels.listed import lower
-
-        units, before = np.ceil(over / self.unit).astype(np.int64), int(self.amounts.sum())
-        excess, left = lower(families, units, self._where, self.amounts, self.chains)
-        self.units += before - int(self.amounts.sum())
-        return excess > 0, left * self.unit
-
-
-def _with_cuts(
-    families: Families, bound: Bound, joins: list[NDArray[np.int32]], amounts: list[int], chains: list[int]
-) -> Bound:
-    """Returns the bound with multipliers of cuts; see `_Cuts`."""
-    from jtsolve.backends.clutter.kernels.cuts import arcs_up
-    from jtsolve.backends.clutter.kernels.listed import add_cuts
-
-    starts = np.append(0, np.cumsum([one.size for one in joins]))
-    sets, values = np.concatenate([np.zeros(0, dtype=np.int32), *joins]), bound.values.copy()
-    up, above = arcs_up(families.facets, families.sizes)
-    add_cuts(values, (up, above // families.width), sets, starts, np.array(amounts), np.array(chains))
-    return best_bound(families, values, sum(amounts))
-
-
-def _keys(families: Families) -> NDArray[np.int64]:
-    """Returns a number for each set, independent of the list and increasing with the position."""
-    n = families.n
-    first, second, third = ((families.members.astype(np.int64) + 1) % (n + 1)).T
-    keys: NDArray[np.int64] = (third * (n + 1) + second) * (n + 1) + first
-    return keys
 
 
 def _distinct(sets: NDArray[Any]) -> NDArray[np.int64]:

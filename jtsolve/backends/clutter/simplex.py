@@ -163,7 +163,7 @@ class CuttingPlanes:
             if not self._cut(master, point, bound, report) and not union.size:
                 return True
             # The least gap so far after each round: when it tails off, branching gains more than cuts.
-            gaps.append(min([float(bound.units - subproblem.best.target), *gaps[-1:]]))
+            gaps.append(min([float(bound.units - subproblem.best.close), *gaps[-1:]]))
             if len(gaps) > self.how.check and not subproblem.best.flat:  # a flat bound falls at the end only
                 before = gaps[-1 - self.how.check]
                 if before - gaps[-1] < self.how.least_progress * gaps[-1]:

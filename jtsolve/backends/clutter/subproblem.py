@@ -139,7 +139,7 @@ class Subproblem:
             return 1.0  # the size of multipliers does not matter
         if self.best.tree is None:
             return (1.0 + 0.05 * abs(units)) * self.best.scale.unit
-        return (units - self.best.target) * self.best.scale.unit
+        return (units - self.best.close) * self.best.scale.unit
 
     def evaluate(
         self, multipliers: RowVector, rows: CutRows | None = None, pool: ThreadPoolExecutor | None = None

@@ -28,7 +28,13 @@ def judged(folder: Folder, plan: ComparisonPlan) -> Comparison:
 
 
 def write_report(comparison: Comparison, plan: ComparisonPlan, place: Path) -> list[Path]:
-    """Writes the report in every format into an existing folder, and returns the files: HTML, CSV, LaTeX."""
+    """Writes the report in every format, and returns the files: HTML, CSV, LaTeX.
+
+    Args:
+        comparison: its runs.
+        plan: of the comparison.
+        place: an existing folder.
+    """
     contents = {
         "report.html": html(comparison, plan),
         "runs.csv": csv_text(comparison),
