@@ -25,7 +25,8 @@ from jtsolve.averaging.device.plan import SumsPlan
 from jtsolve.averaging.device.run import DeviceSums
 from jtsolve.averaging.weights import set_weights
 from jtsolve.backends.dp.backend import DynamicProgramming
-from jtsolve.backends.dp.device.plan import RATES, DevicePlan
+from jtsolve.backends.dp.device.plan import DevicePlan
+from jtsolve.backends.dp.plan import BYTES
 from jtsolve.core import cuda
 from jtsolve.core.cuda import open_device
 from jtsolve.core.problem import Problem, Variable
@@ -188,8 +189,8 @@ def run_once(case: str) -> None:
     kernels = device.seconds()
     taken = result.stats["precision"]
     plan = DevicePlan(int(n), int(width), taken)
-    adding, copying = limits(device.device, RATES[plan.precision].bytes)
-    reads = plan.work("finish") * RATES[plan.precision].bytes
+    adding, copying = limits(device.device, BYTES[plan.precision])
+    reads = sum(launch.seconds for launch in plan.launches() if launch.kernel == "finish") * plan.rates[1]
     row = {
         "n": n,
         "clique size": width,

@@ -34,10 +34,9 @@ _SHIM = r"""
 #define __shared__ static
 using std::max; using std::min;
 struct Index { int x; };
-static Index threadIdx, blockIdx, blockDim, gridDim;
+static Index threadIdx, blockIdx;
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static int __clz(unsigned x) { return __builtin_clz(x); }
-static int __viaddmax_s32(int a, int b, int c) { return max(a + b, c); }
 static long long __double_as_longlong(double x) { long long y; memcpy(&y, &x, 8); return y; }
 static double __longlong_as_double(long long y) { double x; memcpy(&x, &y, 8); return x; }
 
@@ -51,7 +50,6 @@ static void __syncthreads() { swapcontext(&threads[threadIdx.x], &scheduler); }
 
 // Every thread runs to its next barrier in turn; all have to come to as many.
 static int run(int blocks, int size) {
-    blockDim.x = size; gridDim.x = blocks;
     if (stacks.size() < (size_t)size) {
         stacks.resize(size, std::vector<char>(1 << 15)); threads.resize(size); ended.resize(size);
     }
@@ -81,7 +79,7 @@ static int run(int blocks, int size) {
 
 
 class Emulator:
-    """Like `device.cuda.Device`, in the memory of the process; strided kernels may run fewer blocks."""
+    """Like `core.cuda.Device`, in the memory of the process."""
 
     speed = 1.0
 
@@ -105,7 +103,7 @@ class Emulator:
                 else {4: ctypes.c_int, 8: ctypes.c_longlong}[one.itemsize](int(one))
                 for one in arguments
             ]
-            assert library[f"run_{name}"](min(blocks, 1) if "clear" in name else blocks, threads, *given) == 0
+            assert library[f"run_{name}"](blocks, threads, *given) == 0
 
         return launch
 

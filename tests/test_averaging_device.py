@@ -122,7 +122,6 @@ def test_launches_in_ranges_of_blocks_fill_the_same_cells(monkeypatch: pytest.Mo
         ("with_zero(R, v - __popc(below(S, v)))", "with_zero(R, v)"),
         ("u32 part = rest;\n", "u32 part = rest & (rest - 1);\n"),
         ("own.inverse != 0.0 && row.c < t->width", "row.c < t->width"),
-        ("R && own.inverse", "own.inverse"),
         (") | 1 : pack(net", ") : pack(net"),
         ("t->row[members] +", "t->row[members] + 0 *"),
     ],

@@ -290,7 +290,7 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
         (["--backend", "auto:seed=3"], ["'auto' has no options", "--backend NAME"]),
         (["--backend", "dp:precision"], ["not a key=value pair"]),
         (["--backend", "dp:precison=int32"], ["did you mean 'precision'", "now auto"]),
-        (["--backend", "dp:precision=int8"], ["auto or float64 or int64 or int48 or int32"]),
+        (["--backend", "dp:precision=int8"], ["auto or float64 or int64 or int32"]),
         (["--backend", "dp:start=dq"], ["no backend 'dq'"]),
         (["--time-limit", "0"], ["'time' is 0.0"]),
         (["--time-limit", "nan"], ["'time' is nan"]),

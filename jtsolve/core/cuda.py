@@ -10,7 +10,6 @@ of a warp; U is renamed within the k variables outside C:
 from __future__ import annotations
 
 import time
-from functools import partial
 from importlib.util import find_spec
 from math import ceil, comb
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
@@ -21,13 +20,11 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
-    from jtsolve.core.backend import Rule
-    from jtsolve.core.problem import Problem, ProblemFeature
+    from jtsolve.core.problem import Problem
 
 _REFERENCE_PROCESSORS = 132
 """Multiprocessors of the device on which rates were measured, an H100."""
@@ -38,11 +35,14 @@ _SPARE = 100_000_000
 _AHEAD = 0.2
 """Predicted seconds of launches in flight between two polls of the report: Ctrl-C acts within this time."""
 
-CONTEXT_SECONDS = 1.0
+_CONTEXT_SECONDS = 1.0
 """Import of CuPy, context, kernels from CuPy's cache on disk."""
 
 LANES = 32
 """Tables side by side: the threads of a warp."""
+
+TEAMS = 8
+"""Warps of a block, unless a launch has its own number."""
 
 DeviceChoice = Literal["auto", "cpu", "cuda"]
 """The option `device`: see `choose_device`."""
@@ -50,7 +50,7 @@ DeviceChoice = Literal["auto", "cpu", "cuda"]
 TABLES = r"""
 typedef long long i64;
 typedef unsigned u32;
-struct Row { int c, u, first, groups, parts; };
+struct Row { int c, u, groups, parts, first; };
 
 // The class of a block, by the first block of each; `block` becomes its number within the class.
 __device__ __forceinline__ Row row_of(const Row *rows, int count, int &block) {
@@ -76,13 +76,14 @@ def groups_of(m: int, size: int) -> int:
     return -(-comb(m, size) // (LANES if size else 1))
 
 
-def cells_of_tables(m: int, size: int) -> int:
-    """Returns the cells of the tables of these C."""
-    return groups_of(m, size) * (LANES if size else 1) << (m - size)
+def table_begins(m: int, width: int) -> NDArray[np.int64]:
+    """Returns where the tables of the C of 0, 1, …, `width` members begin, and their end."""
+    cells = [groups_of(m, c) * (LANES if c else 1) << (m - c) for c in range(width + 1)]
+    return np.cumsum([0, *cells])
 
 
-def table_offsets_of_sets(m: int, sets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns where the tables of sets of m variables begin among those of their size.
+def tables_of_sets(m: int, sets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns where the tables of sets begin, and the distance from U to U + 1 in them.
 
     Args:
         m: the number of variables.
@@ -90,8 +91,8 @@ def table_offsets_of_sets(m: int, sets: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     size = np.bitwise_count(sets).astype(np.int64)
     rank, lanes = np.arange(size.size) - np.searchsorted(size, size), np.where(size, LANES, 1)
-    places: NDArray[np.int64] = (rank // lanes * lanes << (m - size)) + rank % lanes
-    return places
+    begins = table_begins(m, int(size[-1]))[size] + (rank // lanes * lanes << (m - size)) + rank % lanes
+    return begins, lanes
 
 
 class Launch(NamedTuple):
@@ -99,36 +100,43 @@ class Launch(NamedTuple):
 
     Attributes:
         kernel: its name.
-        rows: shape (classes, 5): |C|, |U|, first block, groups of C, parts of U.
-        blocks: all blocks.
+        classes: of each, |C|, |U|, the groups of C, the parts of U, and its blocks.
         seconds: predicted, on an H100.
-        work: the kernel's unit of work: sums, or numbers read.
+        warps: of a block.
         more: further arguments.
     """
 
     kernel: str
-    rows: NDArray[np.int32]
-    blocks: int
+    classes: Sequence[tuple[int, int, int, int, int]]
     seconds: float
-    work: int = 0
+    warps: int = TEAMS
     more: tuple[np.int32, ...] = ()
 
 
-class DeviceNeeds(Protocol):
-    """Memory and predicted time of a run on a device."""
+class DevicePlan(Protocol):
+    """The predicted needs of a run on a device."""
 
     @property
     def memory(self) -> int:
         """Bytes on the device."""
         ...
 
-    def seconds(self, speed: float) -> float:
-        """Returns the predicted seconds of wall clock on a device of a speed relative to an H100."""
+    @property
+    def host_seconds(self) -> float:
+        """Seconds of wall clock beside the kernels."""
+        ...
+
+    @property
+    def kernel_seconds(self) -> float:
+        """Seconds of all kernels on an H100."""
         ...
 
 
 class Device(Protocol):
-    """A device: its memory and its kernels. Arrays on it are opaque; a slice of one is one."""
+    """A device: its memory and its kernels.
+
+    Arrays on it are used as numpy's: slices, `view`, `fill`, and the entries at an array of positions.
+    """
 
     @property
     def speed(self) -> float:
@@ -160,7 +168,7 @@ class Device(Protocol):
         ...
 
 
-_Plan = TypeVar("_Plan", bound=DeviceNeeds)
+_Plan = TypeVar("_Plan", bound=DevicePlan)
 
 
 def may_have_device() -> bool:
@@ -202,16 +210,6 @@ def lacks_device(_problem: Problem) -> str | None:
     return None
 
 
-def not_on_device(features: AbstractSet[ProblemFeature]) -> Rule:
-    """Returns a rule: objects to constraints that only the processor supports."""
-    return partial(_excluded, features)
-
-
-def _excluded(features: AbstractSet[ProblemFeature], problem: Problem) -> str | None:
-    found = sorted(feature.value for feature in problem.constraints.features & features)
-    return f"On a device it does not support {', '.join(found)}; device=cpu does." if found else None
-
-
 def _unusable(reason: str, remedy: str) -> ChoiceError:
     return ChoiceError(f"no CUDA device can be used: {reason}. Ways out: {remedy}; device=cpu.")
 
@@ -243,58 +241,72 @@ def choose_device(
     plan = next((one for one in plans if one.memory + _SPARE <= device.free()[0]), None)
     if requested == "cuda" and plan is None:
         raise _no_room(device, plans[-1].memory, narrower)
-    if plan is None or (requested == "auto" and spent - plan.seconds(device.speed) < worth):
+    if plan is None or (requested == "auto" and spent - predicted_seconds(plan, device) < worth):
         return None
     return device, plan
 
 
-def launch_all(
-    device: Device,
-    launch: Callable[..., None],
-    launches: Sequence[Launch],
-    arguments: Mapping[str, tuple[int, tuple[Any, ...]]],
-    report: Callable[..., bool],
-) -> None:
-    """Runs launches in order, long ones in ranges of blocks, and waits.
+def predicted_seconds(plan: DevicePlan, device: Device) -> float:
+    """Returns the predicted seconds of wall clock of a run."""
+    return _CONTEXT_SECONDS + plan.host_seconds + plan.kernel_seconds / device.speed
 
-    A kernel's arguments are its arrays, the rows, their number, the first block and those of the launch.
+
+class DeviceArrays:
+    """The arrays of a run on a device, and the kernels over them.
+
+    Every kernel receives all arrays in order, the rows of the classes, their number, the first block, and the
+    further arguments of its launch.
 
     Args:
         device: where.
-        launch: see `Device.compile`.
-        launches: in order.
-        arguments: threads of a block and arrays, by kernel.
-        report: called with `done` and `note` several times a second; returns whether to continue.
-
-    Raises:
-        StoppedError: the report stops it.
+        source: CUDA C++ of the kernels.
+        arrays: on the device, by name.
     """
-    rows = device.upload(np.concatenate([each.rows.ravel() for each in launches] or [np.zeros(1, np.int32)]))
-    total = sum(each.seconds for each in launches) / device.speed
-    begin = 0
-    queued = done = 0.0  # predicted seconds
-    slowness, polled = 1.0, time.perf_counter()  # a device may be slower than predicted
-    for number, (kernel, classes, blocks, seconds, _, more) in enumerate(launches, start=1):
-        threads, arrays = arguments[kernel]
-        part, count = rows[begin : begin + classes.size], np.int32(len(classes))
-        begin += classes.size
-        predicted = seconds / device.speed
-        each = ceil(blocks / max(1, ceil(predicted * slowness / _AHEAD)))
-        for first in range(0, blocks, each):
-            size = min(each, blocks - first)
-            launch(kernel, size, threads, *arrays, part, count, np.int32(first), *more)
-            queued += predicted * size / blocks
-            if queued * slowness < _AHEAD:
-                continue
-            device.wait()
-            slowness = max(slowness, (time.perf_counter() - polled) / queued)
-            done += queued / total
-            if not report(done=min(1.0, done), note=f"launch {number} of {len(launches)}"):
-                raise StoppedError
-            queued, polled = 0.0, time.perf_counter()
-    device.wait()
-    if not report(done=1.0):
-        raise StoppedError
+
+    def __init__(self, device: Device, source: str, arrays: dict[str, Any]) -> None:
+        self.device, self.arrays = device, arrays
+        self._launch = device.compile(source)
+
+    def gather(self, array: Any, cells: NDArray[np.int64]) -> NDArray[Any]:
+        """Returns the entries at some positions of an array."""
+        return self.device.download(array[self.device.upload(cells)])
+
+    def run(self, launches: Iterable[Launch], report: Callable[..., bool]) -> None:
+        """Runs launches in order, long ones in ranges of blocks, and waits.
+
+        Args:
+            launches: in order.
+            report: called with `done` and `note` several times a second; returns whether to continue.
+
+        Raises:
+            StoppedError: the report stops it.
+        """
+        device, listed = self.device, list(launches)
+        total = sum(each.seconds for each in listed) / device.speed
+        queued = done = 0.0  # predicted seconds
+        slowness, polled = 1.0, time.perf_counter()  # a device may be slower than predicted
+        for number, (kernel, classes, seconds, warps, more) in enumerate(listed, start=1):
+            rows = np.array(classes, np.int32)
+            ends = np.cumsum(rows[:, 4])
+            rows[:, 4] = ends - rows[:, 4]
+            blocks, predicted = int(ends[-1]), seconds / device.speed
+            given = (*self.arrays.values(), device.upload(rows), np.int32(len(rows)))
+            each = ceil(blocks / max(1, ceil(predicted * slowness / _AHEAD)))
+            for first in range(0, blocks, each):
+                size = min(each, blocks - first)
+                self._launch(kernel, size, warps * LANES, *given, np.int32(first), *more)
+                queued += predicted * size / blocks
+                if queued * slowness < _AHEAD:
+                    continue
+                device.wait()
+                slowness = max(slowness, (time.perf_counter() - polled) / queued)
+                done += queued / total
+                if not report(done=min(1.0, done), note=f"launch {number} of {len(listed)}"):
+                    raise StoppedError
+                queued, polled = 0.0, time.perf_counter()
+        device.wait()
+        if not report(done=1.0):
+            raise StoppedError
 
 
 def _no_room(device: Device, need: int, narrower: str) -> LimitError:

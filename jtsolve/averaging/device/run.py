@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.device.plan import THREADS, SumsPlan
-from jtsolve.averaging.device.source import ARGUMENTS, source
+from jtsolve.averaging.device.plan import SumsPlan
+from jtsolve.averaging.device.source import source
 from jtsolve.averaging.features import GraphFeatures, ratio, shares_of_total
 from jtsolve.averaging.plain import PlainSums, prefer_plain
 from jtsolve.averaging.plan import LANES as HOST_LANES
@@ -25,16 +25,14 @@ from jtsolve.averaging.sums import (
     require_room,
     word_format,
 )
-from jtsolve.core.cuda import LANES, cells_of_tables, choose_device, launch_all, table_offsets_of_sets
+from jtsolve.core.cuda import LANES, DeviceArrays, choose_device, tables_of_sets
 from jtsolve.core.machine import resident_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from jtsolve.averaging.weights import SetWeights
-    from jtsolve.core.cuda import Device, DeviceChoice, Launch
+    from jtsolve.core.cuda import Device, DeviceChoice
     from jtsolve.core.run import Run
 
 
@@ -94,14 +92,10 @@ class DeviceSums:
         self.weights, self.plan, self.device, self.run = weights, plan, device, run
         self.format = word_format(weights)
         self.local = (*mantissas_and_exponents(weights.clique), *mantissas_and_exponents(-weights.separator))
-        self.launch = device.compile(source(bounded=plan.width < plan.n))
-        self.arrays = self._by_set()
-        smaller, cells, across = plan.words
-        self.arrays |= {
-            name: device.empty(words, np.uint64)
-            for name, words in {"F": smaller, "L": cells, "P": cells, "X": across}.items()
-        }
-        self._run(plan.sums())
+        self.arrays = {name: device.empty(words, np.uint64) for name, words in plan.words.items()}
+        self.arrays |= self._by_set()
+        self.kernels = DeviceArrays(device, source(bounded=plan.width < plan.n), self.arrays)
+        self.kernels.run(plan.sums(), run.progress)
         self.connected_total = self._number("F")
         # If ∅ is no separator, all graphs are connected.
         self.total = self.connected_total if self.local[2][0] == 0.0 else self._number("P")
@@ -127,7 +121,7 @@ class DeviceSums:
         full = self._shares(self.device.download(self.arrays["whole"])[self.masks])
         complete = self._shares(self._gather("P", self.last), exponent) * clique
         self.arrays["P"] = self.arrays["X"]  # P°
-        self._run(self.plan.proper())
+        self.kernels.run(self.plan.proper(), self.run.progress)
         alone = self._shares(self._gather("P", self.last), exponent) * clique
         self.arrays.clear()
         self.device.free()
@@ -163,39 +157,29 @@ class DeviceSums:
         position = np.empty(1 << n, np.int32)
         position[sets] = masks
         start = np.searchsorted(sizes[sets], np.arange(34))
-        self.begins = np.cumsum([0, *(cells_of_tables(n, size) for size in range(width + 1))])
         self.masks = sets[: start[width + 1]].astype(np.int64)
-        size = np.bitwise_count(self.masks).astype(np.int64)
-        rest = np.where(size, LANES, 1) * ((1 << (n - size)) - 1)
-        self.last = self.begins[size] + table_offsets_of_sets(n, self.masks) + rest  # the cells of S and V∖S
+        begins, steps = tables_of_sets(n, self.masks)
+        self.last = begins + steps * (
+            (1 << n - np.bitwise_count(self.masks).astype(np.int64)) - 1
+        )  # of S and V∖S
         sizes_of = np.zeros((4, 32), np.int64)
-        sizes_of[0, : width + 1] = self.begins[:-1]
+        sizes_of[0, : width + 1] = plan.begins[:-1]
         sizes_of[1:3, : n + 1] = np.array(plan.rows).T
         sizes_of[3, :n] = self.weights.required
         head = [n, width, *self.format, self.weights.lowest]
-        kept = {
+        kept: dict[str, NDArray[Any]] = {
+            "whole": np.zeros(1 << n, np.uint64),
             "sets": sets,
             "position": position,
             "order": np.cumsum(sizes <= width, dtype=np.int32) - np.int32(1),
             "weights": np.stack([self.local[i].view(np.int64) for i in (0, 2, 1, 3)], axis=1),
-            "whole": np.zeros(1 << n, np.uint64),
             "shape": np.concatenate([head, start, sizes_of.ravel()]).astype(np.int64),
         }
         return {name: self.device.upload(array) for name, array in kept.items()}
 
-    def _run(self, launches: Iterable[Launch]) -> None:
-        arguments = {
-            kernel: (THREADS, tuple(self.arrays[name] for name in names.split()))
-            for kernel, names in ARGUMENTS.items()
-        }
-        launch_all(self.device, self.launch, list(launches), arguments, self.run.progress)
-
     def _gather(self, table: str, cells: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Returns the words of some cells."""
-        words = self.device.empty(cells.size, np.uint64)
-        given = (self.arrays[table], self.device.upload(cells), words, np.int64(cells.size))
-        self.launch("gather_words", -(-cells.size // THREADS), THREADS, *given)
-        return self.device.download(words)
+        return self.kernels.gather(self.arrays[table], cells)
 
     def _number(self, table: str) -> tuple[float, int]:
         """Returns the number in the cell of ∅ and V."""
@@ -206,10 +190,10 @@ class DeviceSums:
 
     def _table(self, name: str, plan: TableSizes, most: int) -> NDArray[np.uint64]:
         """Returns a table over the pairs (S, R) with |S| ≤ most as `kernels.sums` has it."""
-        parts = []
+        parts, begins = [], self.plan.begins
         for size in range(most + 1):
             rest, lanes = 1 << (plan.n - size), LANES if size else 1
-            words = self.device.download(self.arrays[name][self.begins[size] : self.begins[size + 1]])
+            words = self.device.download(self.arrays[name][begins[size] : begins[size + 1]])
             by_set = words.reshape(-1, rest, lanes).swapaxes(1, 2).reshape(-1, rest)[: comb(plan.n, size)]
             whole = np.zeros((plan.groups(size) * HOST_LANES, rest), np.uint64)
             whole[: len(by_set)] = by_set

@@ -13,19 +13,11 @@ the sets S ⊆ W of at most w members, renamed within W, in increasing order:
 
 from __future__ import annotations
 
-from jtsolve.core.cuda import TABLES
+from jtsolve.core.cuda import TABLES, TEAMS
 
-TEAMS = 8
-"""Warps of a block."""
-
-ARGUMENTS = {
-    "count_full": "X whole sets order shape",
-    "connect": "F L P X sets position order weights shape",
-    "attach": "L sets position shape",
-    "divide": "L P X sets position order weights shape",
-    "leave_proper": "F L sets weights shape",
-}
-"""The arrays of each kernel."""
+_KERNEL = 'extern "C" __global__ void __launch_bounds__(32 * TEAMS)'
+_GIVEN = """u64 *F, u64 *L, u64 *P, u64 *X, u64 *whole, const u32 *sets, const int *position,
+        const int *order, const Weights *weights, const Shape *t, const Row *rows, int count, int skipped"""
 
 _TEXT = r"""
 typedef unsigned long long u64;
@@ -113,9 +105,8 @@ __device__ __forceinline__ i64 across(const int *position, const int *order, con
 }
 
 // B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D); a thread has one W = S ∪ R, a class those of a size and an |R|.
-extern "C" __global__ void __launch_bounds__(32 * TEAMS)
-count_full(u64 *X, u64 *whole, const u32 *sets, const int *order, const Shape *t, const Row *rows, int count,
-           int skipped) {
+@KERNEL@
+count_full(@GIVEN@) {
     int block = blockIdx.x + skipped;
     const Row row = row_of(rows, count, block);
     const i64 i = (i64)block * (32 * TEAMS) + threadIdx.x, bits = t->bits;
@@ -153,9 +144,8 @@ __device__ __forceinline__ Cell cell_of(const u32 *sets, const Shape *t, const R
     const i64 at = cell.table + ((i64)R << cell.shift);
 
 // F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K), 0 as B if a required neighbour is missing; L begins as F/s.
-extern "C" __global__ void __launch_bounds__(32 * TEAMS)
-connect(u64 *F, u64 *L, const u64 *P, u64 *X, const u32 *sets, const int *position, const int *order,
-        const Weights *weights, const Shape *t, const Row *rows, int count, int skipped) {
+@KERNEL@
+connect(@GIVEN@) {
     LAYER
     u64 word = 0;
     if (R && row.c < t->width) {
@@ -181,9 +171,8 @@ connect(u64 *F, u64 *L, const u64 *P, u64 *X, const u32 *sets, const int *positi
 }
 
 // L(S,R) += L(S∖v,R) for S ∋ v: after all v, L sums F(Q,R)/s(Q) over the Q ⊆ S.
-extern "C" __global__ void __launch_bounds__(32 * TEAMS)
-attach(u64 *L, const u32 *sets, const int *position, const Shape *t, const Row *rows, int count, int skipped,
-       int v) {
+@KERNEL@
+attach(@GIVEN@, int v) {
     LAYER
     if (!(S >> v & 1)) return;
     const int less = row.c - 1;
@@ -194,9 +183,8 @@ attach(u64 *L, const u32 *sets, const int *position, const Shape *t, const Row *
 }
 
 // P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K), and X(S,R) = c(S) P(S,R) − B(S,R) if `nets`.
-extern "C" __global__ void __launch_bounds__(32 * TEAMS)
-divide(const u64 *L, u64 *P, u64 *X, const u32 *sets, const int *position, const int *order,
-       const Weights *weights, const Shape *t, const Row *rows, int count, int skipped, int nets) {
+@KERNEL@
+divide(@GIVEN@, int nets) {
     LAYER
     u64 word = pack({1.0, 0}, t);
     if (R) {
@@ -218,7 +206,7 @@ divide(const u64 *L, u64 *P, u64 *X, const u32 *sets, const int *position, const
     const i64 here = across(position, order, t, S, R, missing);
     const Weights own = weights[S];
     Number net = product(number_of(word, t), own.clique, own.clique_exponent);
-    if (R && own.inverse != 0.0 && row.c < t->width) {  // else no component is full: B = 0
+    if (own.inverse != 0.0 && row.c < t->width) {  // else no component is full: B = 0
         const Number full = number_of(X[here], t);
         net = sum(net, {-full.value, full.exponent});
     }
@@ -226,9 +214,8 @@ divide(const u64 *L, u64 *P, u64 *X, const u32 *sets, const int *position, const
 }
 
 // L°(S,R) = L(S,R) − F(S,R)/s(S); the rest of equal numbers is rounding.
-extern "C" __global__ void __launch_bounds__(32 * TEAMS)
-leave_proper(const u64 *F, u64 *L, const u32 *sets, const Weights *weights, const Shape *t, const Row *rows,
-             int count, int skipped) {
+@KERNEL@
+leave_proper(@GIVEN@) {
     LAYER
     if (row.c == t->width) return;
     const Weights own = weights[S];
@@ -236,14 +223,10 @@ leave_proper(const u64 *F, u64 *L, const u32 *sets, const Weights *weights, cons
     const Number left = sum(all, product({-full.value, full.exponent}, own.inverse, own.inverse_exponent));
     L[at] = all.value > 0.0 && left.value * power(left.exponent - all.exponent) > 1e-13 ? pack(left, t) : 0;
 }
-
-extern "C" __global__ void gather_words(const u64 *table, const i64 *cells, u64 *words, i64 count) {
-    const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count) words[i] = table[cells[i]];
-}
 """
 
 
 def source(*, bounded: bool) -> str:
     """Returns the text of all kernels; `bounded`: cliques have fewer than n members at most."""
-    return f"#define TEAMS {TEAMS}\n#define BOUNDED {int(bounded)}\n" + TABLES + _TEXT
+    text = _TEXT.replace("@KERNEL@", _KERNEL).replace("@GIVEN@", _GIVEN)
+    return f"#define TEAMS {TEAMS}\n#define BOUNDED {int(bounded)}\n" + TABLES + text

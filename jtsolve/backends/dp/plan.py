@@ -16,7 +16,7 @@ LANES = 16
 """Tables side by side: two AVX-512 registers of float64, or one cache line of int32."""
 
 Precision = Literal["float64", "int64", "int48", "int32"]
-_BYTES: dict[Precision, int] = {"float64": 8, "int64": 8, "int32": 4}
+BYTES: dict[Precision, int] = {"float64": 8, "int64": 8, "int48": 6, "int32": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class TablePlan:
         ranks = (24 << self.m) + sets * 48
         local = 16 * count_bounded_subsets(self.n, self.width)
         layers = self.peak_layer_cells if self.layered else 0
-        return (self.cells + layers + 4 * sets) * _BYTES[precision] + ranks + local
+        return (self.cells + layers + 4 * sets) * BYTES[precision] + ranks + local
 
     def core_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for all layers."""

@@ -3,24 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from jtsolve.core.renaming import subsets_of
+from jtsolve.core.renaming import rename, subsets_of
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from jtsolve.backends.dp.ranks import RankTables
     from jtsolve.backends.dp.scores import LocalTables
+    from jtsolve.core.backend import Report
     from jtsolve.core.varset import VarSet
 
     Sets = NDArray[np.int64]
+
+
+class Tables(Protocol):
+    """The table g of a problem, on the processor or on a device."""
+
+    @property
+    def offset(self) -> Sets:
+        """Where g(C,·) begins, shape (2, K)."""
+        ...
+
+    @property
+    def step(self) -> Sets:
+        """The distance from U to U + 1 in g(C,·), shape (K,)."""
+        ...
+
+    def fill(self, report: Report) -> None:
+        """Runs the recurrence.
+
+        Raises:
+            StoppedError: the report stops it.
+        """
+        ...
+
+    def gather(self, cells: Sets) -> NDArray[Any]:
+        """Returns the numbers of some cells."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +55,12 @@ class Trace:
     Args:
         ranks: of the sets C.
         local: the local scores.
-        g: returns g(C,U) of many pairs, given ρ of all C, the C without the root, and the U.
+        tables: g.
     """
 
     ranks: RankTables
     local: LocalTables
-    g: Callable[[int, Sets, Sets], NDArray[Any]]
+    tables: Tables
 
     def optimum(self) -> tuple[float, VarSet]:
         """Returns the maximum of s(C) + g(C, V∖C) over the cliques C with the root, and C."""
@@ -103,13 +128,19 @@ class Trace:
             return self.local.lowest, 0
         sets = np.full(parts.size, clique & (1 << m) - 1)
         root = clique >> m
-        value, best = _best(self.g(root, sets, parts) + self.g(root, sets, u ^ parts))
+        value, best = _best(self._g(root, sets, parts) + self._g(root, sets, u ^ parts))
         return value, int(parts[best])
+
+    def _g(self, root: int, sets: Sets, us: Sets) -> NDArray[Any]:
+        """Returns g(C,U) of many pairs, given ρ of all C, the C without the root, and the U."""
+        renamed = rename(us, ~sets & (1 << self.ranks.m) - 1, self.ranks)
+        own = self.ranks.position[sets]
+        return self.tables.gather(self.tables.offset[root, own] + self.tables.step[own] * renamed)
 
     def _below(self, root: int, sets: Sets, u: VarSet) -> NDArray[Any]:
         """Returns s(C) + g(C, U∖C) of many C."""
         scores = self.local.clique[root, self.ranks.position[sets]]
-        values: NDArray[Any] = np.maximum(scores + self.g(root, sets, u & ~sets), self.local.lowest)
+        values: NDArray[Any] = np.maximum(scores + self._g(root, sets, u & ~sets), self.local.lowest)
         return values
 
 

@@ -11,19 +11,26 @@ k = m − c.
 is exact and the order within a tile is irrelevant. A warp has one middle part and some of its splits; the
 warps of a block process the splits of the high part in step, so that the rows that they share are in the
 cache.
-
-`NUMBERS` has the number types of the tables.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.core.cuda import TABLES
+from jtsolve.backends.dp.device.plan import CHUNK, MOST
+from jtsolve.core.cuda import TABLES, TEAMS
 
 if TYPE_CHECKING:
     from jtsolve.backends.dp.device.plan import Tile
     from jtsolve.backends.dp.plan import Precision
+
+_NUMBERS: dict[Precision, tuple[str, str, str]] = {
+    "int32": ("int", "(-(1 << 30))", "(-(1 << 29))"),
+    "int64": ("i64", "(-(1ll << 62))", "(-(1ll << 61))"),
+    "int48": ("i64", "(-(1ll << 46))", "(-(1ll << 45))"),
+    "float64": ("double", "__longlong_as_double((i64)0xfff0000000000000ull)", "-1.7e308"),
+}
+"""The type of numbers, the one for -inf, and the least above it."""
 
 _ONE_ARRAY = """
 typedef T *Cells;
@@ -31,37 +38,7 @@ __device__ __forceinline__ Cells open_cells(void *memory, i64 cells) { return (C
 __device__ __forceinline__ void put(Cells cells, i64 at, T value) { cells[at] = value; }
 """
 
-NUMBERS: dict[Precision, str] = {
-    "int32": """
-typedef int T;
-#define LOWEST (-(1 << 30))
-#define THRESHOLD (-(1 << 29))
-__device__ __forceinline__ T raised(T best, T one, T other) { return __viaddmax_s32(one, other, best); }
-"""
-    + _ONE_ARRAY,
-    "int64": """
-typedef i64 T;
-#define LOWEST (-(1ll << 62))
-#define THRESHOLD (-(1ll << 61))
-__device__ __forceinline__ T raised(T best, T one, T other) { return max(best, one + other); }
-"""
-    + _ONE_ARRAY,
-    "float64": """
-typedef double T;
-#define LOWEST __longlong_as_double((i64)0xfff0000000000000ull)
-#define THRESHOLD -1.7e308
-__device__ __forceinline__ T raised(T best, T one, T other) {
-    const T sum = one + other;
-    return sum > best ? sum : best;
-}
-"""
-    + _ONE_ARRAY,
-    # Six bytes a number: first the upper 32 bits of all, then the lower 16.
-    "int48": """
-typedef i64 T;
-#define LOWEST (-(1ll << 46))
-#define THRESHOLD (-(1ll << 45))
-__device__ __forceinline__ T raised(T best, T one, T other) { return max(best, one + other); }
+_TWO_ARRAYS = """  // int48: the upper 32 bits of all numbers, then the lower 16
 struct Cells {
     int *upper;
     unsigned short *lower;
@@ -75,16 +52,20 @@ __device__ __forceinline__ void put(Cells cells, i64 at, T value) {
     cells.upper[at] = (int)(value >> 16);
     cells.lower[at] = (unsigned short)(value & 65535);
 }
-""",
-}
+"""
 
-_COMMON = r"""
+_KERNELS = r"""
 struct Shape {  // whole numbers, filled by `run`
-    i64 m, width, known, cells, tiled;
+    i64 m, width, known, cells;
     i64 start[34];     // where the sets of a size begin in `sets`
     i64 base[2][32];   // where the tables of the C with rho and c begin
 };
 __device__ __forceinline__ u32 without_bit(u32 set, int v) { return set >> (v + 1) << v | below(set, v); }
+
+__device__ __forceinline__ T raised(T best, T one, T other) {
+    const T sum = one + other;
+    return sum > best ? sum : best;
+}
 
 // The best sum of two parts of U, the largest member of U in one of them.
 __device__ __forceinline__ T best_split(Cells table, u32 U, T best) {
@@ -96,19 +77,6 @@ __device__ __forceinline__ T best_split(Cells table, u32 U, T best) {
     return best;
 }
 
-extern "C" __global__ void clear_tables(void *memory, i64 all, i64 first, i64 cells, int lane_bits, int k) {
-    const Cells table = open_cells(memory, all) + first;
-    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < cells; at += (i64)gridDim.x * blockDim.x)
-        put(table, at, (at >> lane_bits & ((1ll << k) - 1)) ? LOWEST : (T)0);
-}
-
-extern "C" __global__ void gather_cells(void *memory, i64 all, const i64 *cells, T *values, i64 count) {
-    const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count) values[i] = open_cells(memory, all)[cells[i]];
-}
-"""
-
-_FINISH = r"""
 // A block has one group of C and a chunk of the U of one size; a warp processes one U at a time.
 extern "C" __global__ void __launch_bounds__(32 * TEAMS)
 finish(void *memory, const u32 *sets, const int *position, const T *score, const Shape *shape,
@@ -149,11 +117,11 @@ finish(void *memory, const u32 *sets, const int *position, const T *score, const
     const int end = min((chunk + 1) * CHUNK, row.parts);
     for (int i = chunk * CHUNK + team; i < end; i += teams) {
         const u32 U = sets[start[row.u] + i];
-        T best = LOWEST;
+        T best = U ? LOWEST : (T)0;
         for (int rho = 0; rho < 1 + (spare > 0); rho++) {  // g(C,U) is a candidate for C with the root
             const Cells here = g + (shape->base[rho][c] + table);
-            if (c + rho > 1) {
-                if (k < shape->tiled || U >> LOW == 0)
+            if (c + rho > 1 && U) {
+                if (k < LOW + MIDDLE || U >> LOW == 0)
                     best = best_split(here, U, best);
                 else
                     best = max(best, here[(i64)U << lane_bits]);
@@ -176,9 +144,58 @@ finish(void *memory, const u32 *sets, const int *position, const T *score, const
         }
     }
 }
-"""
 
-_SPLITS = r"""
+constexpr __device__ int members(int x) { return x ? 1 + members(x & (x - 1)) : 0; }
+// Low parts x of J members: the maximum over r of left(r) + right(x without r).
+template <int J>
+__device__ __forceinline__ void slice(Cells table, u32 high, u32 middle, u32 begin, int count, int own) {
+    T best[1 << LOW], other[1 << LOW];
+#pragma unroll
+    for (int x = 0; x < 1 << LOW; x++) best[x] = LOWEST;
+    const u32 rest = high ? high ^ 1u << (31 - __clz(high)) : 0;
+    u32 part = rest;
+    do {
+        u32 right = begin;
+        for (int i = 0; i < count; i++, right = (right - middle) & middle) {
+            const Cells one = table + ((i64)((high ^ part) << MIDDLE | (middle ^ right)) << (LOW + 5));
+            const Cells two = table + ((i64)(part << MIDDLE | right) << (LOW + 5));
+#pragma unroll
+            for (int x = 0; x < 1 << LOW; x++)
+                if (members(x) <= J) other[x] = two[x * 32];
+#pragma unroll
+            for (int r = 0; r < 1 << LOW; r++) {
+                if (members(r) > J) continue;
+                const T left = one[r * 32];
+#pragma unroll
+                for (int x = 0; x < 1 << LOW; x++)
+                    if (members(x) == J && !(r & ~x)) best[x] = raised(best[x], left, other[x ^ r]);
+            }
+        }
+        __syncthreads();
+        part = (part - 1) & rest;
+    } while (part != rest);
+    const Cells goal = table + ((i64)(high << MIDDLE | middle) << (LOW + 5));
+    for (int turn = 0; turn < TURNS; turn++) {
+        if (turn) __syncthreads();
+        if (turn != own) continue;
+#pragma unroll
+        for (int x = 0; x < 1 << LOW; x++) {
+            if (members(x) != J) continue;
+            if (turn) best[x] = max(best[x], goal[x * 32]);
+            put(goal, x * 32, best[x]);
+        }
+    }
+}
+
+template <int J>
+__device__ __forceinline__ void slices(int j, Cells table, u32 high, u32 middle, u32 begin, int count,
+                                       int own) {
+    if (j == J)
+        slice<J>(table, high, middle, begin, count, own);
+    else if constexpr (J < LOW)
+        slices<J + 1>(j, table, high, middle, begin, count, own);
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 splits(void *memory, const u32 *sets, const int *position, const T *score, const Shape *shape,
        const Row *rows, int count, int skipped) {
@@ -190,97 +207,37 @@ splits(void *memory, const u32 *sets, const int *position, const T *score, const
     const int group = block % row.groups, rho = block / row.groups + (c == 1);
     const i64 begin = shape->base[rho][c] + ((i64)group << (k + 5)) + (threadIdx.x & 31);
     const Cells table = open_cells(memory, shape->cells) + begin;
-    const Share &share = SHARES[threadIdx.x >> 5];
-    const int j = row.u - __popc(high) - __popc(share.middle);
-    if ((high | share.middle) == 0 || j < 0 || j > LOW) {  // nothing to do, but in step
+    // The middle part of the warp, its turn among the warps of this part, and the first of its SERIAL splits.
+    int turn = threadIdx.x >> 5;
+    u32 middle = (1 << MIDDLE) - 1, first = 0;
+    for (int turns; turn >= (turns = max(1, (1 << __popc(middle)) / SERIAL)); middle--) turn -= turns;
+    for (int i = turn * SERIAL; i; i--) first = (first - middle) & middle;
+    const int j = row.u - __popc(high) - __popc(middle);
+    if ((high | middle) == 0 || j < 0 || j > LOW) {  // nothing to do, but in step
         for (int i = high ? 1 << (__popc(high) - 1) : 1; i; i--) __syncthreads();
-        for (int turn = 1; turn < TURNS; turn++) __syncthreads();
+        for (int i = 1; i < TURNS; i++) __syncthreads();
         return;
     }
-    switch (j) {
-@CASES@
-    }
+    slices<0>(j, table, high, middle, first, min(SERIAL, 1 << __popc(middle)), turn);
 }
 """
 
 
-def warp_shares(tile: Tile) -> list[tuple[int, int, list[int]]]:
-    """Returns the share of each warp: a middle part, its turn among the warps of this part, right parts."""
-    found = []
-    for middle in reversed(range(1 << tile.middle)):
-        rights = [part for part in range(1 << tile.middle) if part & ~middle == 0]
-        turns = range(-(-len(rights) // tile.serial))
-        found += [(middle, turn, rights[turn * tile.serial :][: tile.serial]) for turn in turns]
-    return found
-
-
-def _slice(tile: Tile, size: int) -> str:
-    """Returns the function for low parts x of a size: max over r ⊆ x of left(r) + right(x∖r), unrolled."""
-    parts = [part for part in range(1 << tile.low) if part.bit_count() <= size]
-    goals = [part for part in parts if part.bit_count() == size]
-    sums = "\n".join(
-        f"            {{ const T left = one[{r} * 32]; "
-        + " ".join(f"best{x} = raised(best{x}, left, other{x ^ r});" for x in goals if r & ~x == 0)
-        + " }"
-        for r in parts
-    )
-    return f"""
-__device__ __forceinline__ void slice{size}(Cells table, u32 high, const Share &share) {{
-    T {", ".join(f"best{x} = LOWEST" for x in goals)};
-    const u32 rest = high ? high ^ 1u << (31 - __clz(high)) : 0;
-    u32 part = rest;
-    do {{
-        for (int i = 0; i < share.count; i++) {{
-            const u32 right = share.rights[i];
-            const Cells one = table + ((i64)((high ^ part) << MIDDLE | (share.middle ^ right)) << (LOW + 5));
-            const Cells two = table + ((i64)(part << MIDDLE | right) << (LOW + 5));
-            const T {", ".join(f"other{x} = two[{x} * 32]" for x in parts)};
-{sums}
-        }}
-        __syncthreads();
-        part = (part - 1) & rest;
-    }} while (part != rest);
-    const Cells goal = table + ((i64)(high << MIDDLE | share.middle) << (LOW + 5));
-    for (int turn = 0; turn < TURNS; turn++) {{
-        if (turn) __syncthreads();
-        if (turn != share.turn) continue;
-        if (turn) {{ {" ".join(f"best{x} = max(best{x}, goal[{x} * 32]);" for x in goals)} }}
-        {" ".join(f"put(goal, {x} * 32, best{x});" for x in goals)}
-    }}
-}}
-"""
-
-
-def source(precision: Precision, tile: Tile, most: int, teams: int, chunk: int) -> str:
-    """Returns the text of all kernels.
-
-    Args:
-        precision: of the numbers.
-        tile: see `Tile`.
-        most: variables for which there is room.
-        teams: warps of a block of `finish`.
-        chunk: sets U of a block of `finish`.
-    """
-    warps = warp_shares(tile)
-    listed = ",\n    ".join(
-        f"{{{middle}, {turn}, {len(rights)}, {{{str(rights)[1:-1]}}}}}" for middle, turn, rights in warps
-    )
+def source(precision: Precision, tile: Tile) -> str:
+    """Returns the text of all kernels for a tile; see `Tile`."""
+    number, lowest, threshold = _NUMBERS[precision]
     sizes = {
-        "MOST": most,
-        "TEAMS": teams,
-        "CHUNK": chunk,
+        "LOWEST": lowest,
+        "THRESHOLD": threshold,
+        "MOST": MOST,
+        "TEAMS": TEAMS,
+        "CHUNK": CHUNK,
         "LOW": tile.low,
         "MIDDLE": tile.middle,
-        "WARPS": len(warps),
+        "SERIAL": tile.serial,
+        "TURNS": max(1, (1 << tile.middle) // tile.serial),
+        "WARPS": tile.warps,
         "BLOCKS": tile.blocks,
-        "TURNS": 1 + max(turn for _, turn, _ in warps),
     }
     head = "".join(f"#define {name} {value}\n" for name, value in sizes.items()) + TABLES
-    table = f"struct Share {{ unsigned char middle, turn, count, rights[{tile.serial}]; }};\n"
-    table += f"__constant__ Share SHARES[] = {{\n    {listed}}};\n"
-    cases = "\n".join(
-        f"        case {size}: slice{size}(table, high, share); break;" for size in range(tile.low + 1)
-    )
-    slices = "".join(_slice(tile, size) for size in range(tile.low + 1))
-    splits = _SPLITS.replace("@CASES@", cases)
-    return head + NUMBERS[precision] + _COMMON + table + slices + splits + _FINISH
+    return f"{head}typedef {number} T;" + (_TWO_ARRAYS if precision == "int48" else _ONE_ARRAY) + _KERNELS
