@@ -23,6 +23,7 @@ from jtsolve.options import MAX_SIZE, TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import TableEstimate, estimate, proceed_in, tabulate_with
+from jtsolve.scoring.triples import MANY_SETS, SEARCHED_SIZE, suits
 from jtsolve.tables.options import COLUMNS, REAL, STATES
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, MixedTable
@@ -118,7 +119,12 @@ class ScoringPlan:
         """Returns the plan under another rule; scores of partitions are always tabulated."""
         if isinstance(self.scorer.table, PartitionedTable):
             tabulation = WHOLE
-        return replace(self, tabulation=tabulation, obstacle=tabulation.obstacle(self.cost, self.run.limits))
+        obstacle = tabulation.obstacle(self.cost, self.run.limits)
+        # Searches of binary columns need no table, but the columns, which a table hides.
+        searched = tabulation is BEFORE_SEARCH and self.max_size == SEARCHED_SIZE and suits(self.scorer)
+        if searched and self.cost.sets > MANY_SETS:
+            obstacle = f"{self.cost.sets} scores, and searches of binary columns read few of them"
+        return replace(self, tabulation=tabulation, obstacle=obstacle)
 
     @property
     def required(self) -> bool:

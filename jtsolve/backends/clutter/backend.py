@@ -49,7 +49,6 @@ from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.listed import bound_by_list, memory_of_list
-from jtsolve.backends.clutter.listed_cuts import LISTED_SIZE
 from jtsolve.backends.clutter.potentials import POTENTIALS
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
@@ -67,7 +66,7 @@ from jtsolve.errors import LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.triples import seconds_of_search
+from jtsolve.scoring.triples import MANY_SETS, SEARCHED_SIZE, seconds_of_search
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
@@ -94,8 +93,6 @@ _FEW_OF_PRUNED = 20_000
 """Maximum number of families for which the simplex method follows the completion bound directly. On mushroom,
 with 7,663, the volume algorithm gained nothing in a minute, and the simplex method proves the optimum in
 one."""
-_FAR_MORE = 1 << 21
-"""Sets above which a list of families is used even if an ascent over all fits into memory."""
 _UNPROVED = "stopped before a bound that a certificate can state"
 _PRUNING_NANOSECONDS = 5.0
 """Work per set and pair of variables: four rounds with 22 variables took 14 s."""
@@ -379,7 +376,7 @@ class ClutterCuts:
     def _lists(self, problem: Problem, limits: Limits) -> bool:
         """Returns whether to bound by a list of families: the LP does not fit, and a search is possible."""
         scores = problem.scores
-        if not isinstance(scores, DataScores) or problem.max_clique_size != LISTED_SIZE:
+        if not isinstance(scores, DataScores) or problem.max_clique_size != SEARCHED_SIZE:
             return False
         left = inf if limits.time is None else limits.time - limits.elapsed
         seconds = seconds_of_search(scores.scorer, limits.workers)
@@ -388,7 +385,7 @@ class ClutterCuts:
         held = resident_memory() + _LIBRARIES
         lacks = held + memory_of_ascent(problem) > limits.memory_bytes
         fits = held + memory_of_list(problem) <= limits.memory_bytes
-        return lacks or (fits and predicted_sets(problem) > _FAR_MORE)
+        return lacks or (fits and predicted_sets(problem) > MANY_SETS)
 
     def _only_bounds(self, problem: Problem, limits: Limits) -> bool:
         """Returns whether an ascent does not fit into memory either, and the scores provide bounds."""

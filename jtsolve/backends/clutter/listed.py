@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-from jtsolve.backends.clutter.listed_cuts import LISTED_SIZE, ListedCuts
+from jtsolve.backends.clutter.listed_cuts import ListedCuts
 from jtsolve.backends.support.report import ending_at
 from jtsolve.core import varset
 from jtsolve.core.problem import Constraints
@@ -45,7 +45,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.families.families import Families, families_of_tree
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.triples import Triples, bytes_of_search
+from jtsolve.scoring.triples import SEARCHED_SIZE, Triples, bytes_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,7 +191,9 @@ def _sets_of(families: Families) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     edges = np.zeros((families.n, families.n), dtype=np.bool_)
     u, v = families.members[families.sizes == 2, :2].T  # noqa: PLR2004 - a pair
     edges[u, v] = edges[v, u] = True
-    return families.members[families.sizes == LISTED_SIZE].astype(np.int64).reshape(-1, LISTED_SIZE), edges
+    return families.members[families.sizes == SEARCHED_SIZE].astype(np.int64).reshape(
+        -1, SEARCHED_SIZE
+    ), edges
 
 
 def _first_list(
@@ -199,7 +201,7 @@ def _first_list(
 ) -> tuple[NDArray[np.int64], float]:
     """Returns the sets of the first list, and the bound of all best families, in nats."""
     n = len(triples.pairs)
-    none, empty = np.zeros((n, n)), np.zeros((0, LISTED_SIZE), dtype=np.int64)
+    none, empty = np.zeros((n, n)), np.zeros((0, SEARCHED_SIZE), dtype=np.int64)
     _, values, third = triples.best_thirds(np.zeros(n), (none, none), empty, workers, proceed)
     v, a = np.nonzero(third >= 0)
     b = third[v, a]
@@ -227,8 +229,8 @@ def _unlisted(
     excess = np.where(edges, -inf, triples.pairs + apart + triples.error) - floor[:, None]
     worst = np.maximum(values.max(axis=1) - floor, excess.max(axis=1))
     totals = triples.scores(found) - triples.single[found].sum(axis=1) + triples.error
-    orders = [np.roll(found, i, axis=1) for i in range(LISTED_SIZE)]
-    families, number = np.concatenate(orders), np.tile(np.arange(len(found)), LISTED_SIZE)
+    orders = [np.roll(found, i, axis=1) for i in range(SEARCHED_SIZE)]
+    families, number = np.concatenate(orders), np.tile(np.arange(len(found)), SEARCHED_SIZE)
     v, a, b = families.T
     over = totals[number] - triples.pairs[a, b] - floor[v]
     at = np.flatnonzero(over + np.minimum(apart[v, a], apart[v, b]) + linked[v, a] + linked[v, b] > 0)
@@ -261,9 +263,9 @@ def _with_tree(
     u, v = np.array(tree.graph_edges, dtype=np.int64).reshape(-1, 2).T
     edges = edges.copy()
     edges[u, v] = edges[v, u] = True
-    cliques = [list(varset.members(one)) for one in tree.cliques if one.bit_count() == LISTED_SIZE]
+    cliques = [list(varset.members(one)) for one in tree.cliques if one.bit_count() == SEARCHED_SIZE]
     return _distinct(
-        np.concatenate((sets, np.array(cliques, dtype=np.int64).reshape(-1, LISTED_SIZE)))
+        np.concatenate((sets, np.array(cliques, dtype=np.int64).reshape(-1, SEARCHED_SIZE)))
     ), edges
 
 
@@ -276,7 +278,7 @@ def _families(triples: Triples, root: int, sets: NDArray[np.int64], edges: NDArr
     v, u = np.nonzero(np.tril(within | within.T, -1))  # in colex order
     place = np.zeros((n, n), dtype=np.int32)
     place[u, v] = np.arange(n + 1, n + 1 + u.size)
-    count, width = 1 + n + u.size + len(sets), LISTED_SIZE
+    count, width = 1 + n + u.size + len(sets), SEARCHED_SIZE
     members, facets = np.full((count, width), n, dtype=np.int32), np.zeros((count, width), dtype=np.int32)
     first, second = n + 1, n + 1 + u.size
     members[1:first, 0] = np.arange(n)

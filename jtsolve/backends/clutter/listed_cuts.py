@@ -11,6 +11,7 @@ from jtsolve.backends.clutter.ascent import cuts_raised
 from jtsolve.backends.clutter.bound import best_bound, scaled
 from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 from jtsolve.core.machine import resident_memory
+from jtsolve.scoring.triples import SEARCHED_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 
-LISTED_SIZE = 3
-"""Size of the largest cliques."""
 _SHARE, _WHOLE = 0.8, 0.01
 """Share of the gap that an ascent aims to close; all of it below this share of the gap without cuts."""
 
@@ -222,7 +221,7 @@ def with_cuts(families: Families, bound: Bound, cuts: list[ListedCut]) -> Bound:
 def keys_of(families: Families) -> NDArray[np.int64]:
     """Returns a number for each set, shape (count,), independent of the list and increasing."""
     n = families.n
-    members = np.full((len(families.members), LISTED_SIZE), n, dtype=np.int64)
+    members = np.full((len(families.members), SEARCHED_SIZE), n, dtype=np.int64)
     members[:, : families.width] = families.members
     first, second, third = ((members + 1) % (n + 1)).T
     keys: NDArray[np.int64] = (third * (n + 1) + second) * (n + 1) + first

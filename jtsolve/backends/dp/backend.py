@@ -27,7 +27,6 @@ from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from jtsolve.backends.dp import ranking
-from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.layers import LayeredTables
 from jtsolve.backends.dp.plan import COSTS, Precision, TablePlan
@@ -145,6 +144,8 @@ class DynamicProgramming:
 
     def small_solver(self, width: int) -> SmallSolver:
         """Returns a solver for batches of small problems; always in float64."""
+        from jtsolve.backends.dp.batch import SmallDynamicProgramming
+
         return SmallDynamicProgramming(width)
 
     def _forest_for(self, problem: Problem) -> Backend | None:
