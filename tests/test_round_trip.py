@@ -356,6 +356,12 @@ def test_the_zero_of_a_float_has_no_sign(learned: str, folder: Path) -> None:
         assert np.allclose(model.loglik(contained(asked, columns, folder)), logs(columns))
 
 
+def test_a_number_that_half_precision_has_too_is_the_one_that_is_shown() -> None:
+    columns: dict[str, Any] = {"x": np.array([2**-14, 0.5, 0.5], dtype=np.float32), "y": ["u", "v", "v"]}
+    answer = fitted(columns).query("y", given={"x": 2**-14})
+    assert dict(zip(answer["y"], answer["probability"], strict=True))["u"] == pytest.approx(1)
+
+
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])
 def test_a_number_of_half_precision_is_the_one_that_is_shown(make: Any, folder: Path) -> None:
     columns: dict[str, Any] = {"x": np.array([0.1, 0.7, 0.1], dtype=np.float16), "y": ["u", "v", "v"]}

@@ -148,13 +148,12 @@ def _real_in(text: str) -> int | float | None:
     return float(text) if _INFINITY.fullmatch(text) else number_in(text)
 
 
-def _as_shown(number: Hashable) -> Hashable:
-    """Returns the number as which one of half or single precision is shown: 0.1 for 0.10000000149011612."""
-    for kind in (np.float16, np.float32):
-        if isinstance(number, float) and abs(number) < float(np.finfo(kind).max):
-            short = kind(number)
-            number = float(str(short)) if float(short) == number else number
-    return number
+def _as_shown(number: Hashable) -> list[float]:
+    """Returns the numbers as which one of single or half precision is shown: 0.1 for 0.10000000149011612."""
+    if not isinstance(number, float):
+        return []
+    fitting = [kind for kind in (np.float32, np.float16) if abs(number) < float(np.finfo(kind).max)]
+    return [float(str(kind(number))) for kind in fitting if float(kind(number)) == number]
 
 
 def _instant_in(text: str) -> tuple[bool | None, int] | None:
@@ -323,7 +322,8 @@ class ColumnStates:
             alike[read(label)].append(code)
         if read is _real_in:
             for key, codes in [*alike.items()]:
-                alike.setdefault(_as_shown(key), codes)
+                for shown in _as_shown(key):
+                    alike.setdefault(shown, codes)
         places = []
         for label in labels:
             key = read(label)
@@ -331,8 +331,8 @@ class ColumnStates:
             if label in exact and (self.kind != "text" or given == "text" or key is None):
                 places.append(exact[label])
                 continue
-            same = [] if key is None else alike.get(key) or alike.get(_as_shown(key)) or []
-            places.append(same[0] if len(same) == 1 else -1)
+            same = next((alike[one] for one in (key, *_as_shown(key)) if one in alike), [])
+            places.append(same[0] if len(same) == 1 and key is not None else -1)
         return places
 
     def codes(self, values: Sequence[Any]) -> list[int]:
