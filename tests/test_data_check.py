@@ -493,7 +493,7 @@ def test_decimal_commas_are_read_everywhere(command: Command, tmp_path: Path) ->
     assert command("fit", path, "--treewidth", "1", *more, *cuts, "--output", model) == 0
     assert command("loglik", model, path, *more, *cuts, "--json") == 2  # the model has its own coding
     assert command("loglik", model, path, "--read", "states=g") == 2
-    assert "there is no option 'states'; there are missing_values, decimal" in command.err
+    assert "there is no option 'states'; there are: missing_values, decimal" in command.err
     assert command("loglik", model, path, *more, "--json") == 0
     assert json.loads(command.out)["impossible_rows"] == 0
     of_file = command.out

@@ -147,7 +147,7 @@ def test_other_suffixes_are_refused_with_the_list(fitted: jt.Model, tmp_path: Pa
 def test_a_network_is_written_as_it_is_and_its_tables_only_if_they_fit(
     wide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.models.layout.free_memory", lambda: 50_000_000)
+    monkeypatch.setattr("jtsolve.core.run.free_memory", lambda: 50_000_000)
     monkeypatch.setattr("jtsolve.models.network.from_network", lambda _network: pytest.fail("it works"))
     model = jt.Model.read(wide)
     model.write(tmp_path / "same.bif")

@@ -77,7 +77,12 @@ def groups_of(m: int, size: int) -> int:
 
 
 def table_begins(m: int, width: int) -> NDArray[np.int64]:
-    """Returns where the tables of the C of 0, 1, …, `width` members begin, and their end."""
+    """Returns where the tables of the C of 0, 1, …, `width` members begin, and their end, shape (width + 2,).
+
+    Args:
+        m: the number of variables.
+        width: the size of the largest C.
+    """
     cells = [groups_of(m, c) * (LANES if c else 1) << (m - c) for c in range(width + 1)]
     return np.cumsum([0, *cells])
 
@@ -268,7 +273,7 @@ class DeviceArrays:
         self._launch = device.compile(source)
 
     def gather(self, array: Any, cells: NDArray[np.int64]) -> NDArray[Any]:
-        """Returns the entries at some positions of an array."""
+        """Returns the entries at some positions of an array, in the shape of the positions."""
         return self.device.download(array[self.device.upload(cells)])
 
     def run(self, launches: Iterable[Launch], report: Callable[..., bool]) -> None:

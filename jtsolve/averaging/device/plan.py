@@ -38,7 +38,7 @@ class SumsPlan:
 
     @cached_property
     def begins(self) -> NDArray[np.int64]:
-        """Where the tables of the S of each size begin in F, L and P, and their end."""
+        """Where the tables of the S of each size begin in F, L and P, and their end; shape (width + 2,)."""
         return table_begins(self.n, self.width)
 
     @cached_property

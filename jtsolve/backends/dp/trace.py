@@ -44,7 +44,7 @@ class Tables(Protocol):
         ...
 
     def gather(self, cells: Sets) -> NDArray[Any]:
-        """Returns the numbers of some cells."""
+        """Returns the numbers of some cells, in their shape."""
         ...
 
 

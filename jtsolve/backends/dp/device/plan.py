@@ -88,7 +88,10 @@ class DevicePlan:
 
     @cached_property
     def begins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the tables of the C of each size begin, without the root and with it, and their ends."""
+        """Where the tables of the C of each size begin, and their end, without the root and with it.
+
+        Each has shape (sizes + 1,).
+        """
         first, second = (table_begins(self.m, min(self.width - root, self.m)) for root in (0, 1))
         return first, second + first[-1]
 
