@@ -149,7 +149,7 @@ def solve(
     Args:
         problem: as `read` returns it, or the path of an instance file.
         treewidth: a bound besides that of the problem; None for none.
-        backend: see `learn`; so are the others.
+        backend: see `learn`, also for those below.
         certificate: a file.
         k_best: the number of trees.
         within: nats.
@@ -237,7 +237,7 @@ def select(
             for the junction tree without a limit.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a graph, result or
             posterior; None for a screen.
-        time: seconds; see `learn`; so are the others.
+        time: seconds; see `learn`, also for those below.
         memory: gigabytes.
         seed: of everything random.
         show_progress: on standard error.
@@ -312,7 +312,7 @@ def average(
         edge_odds: prior odds of an edge against none.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
             this process.
-        time: see `learn`; so are the others.
+        time: see `learn`, also for those below.
         memory: gigabytes.
         threads: their number.
         seed: of everything random.
@@ -385,7 +385,7 @@ def population(
         most: the largest number of unobserved cases; None for the number of observed ones, at least 300.
         delta: the prior cases of each set of lists; None for 2^-lists, one case in all.
         strata: the column that divides the cases into strata, with a posterior each; None for one population.
-        time: see `learn`; so are the others.
+        time: see `learn`, also for those below.
         memory: gigabytes.
         show_progress: on standard error.
         reading: how the data are read.

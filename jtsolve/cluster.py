@@ -130,9 +130,9 @@ class Cluster:
         with self.connected() as workers:
             yield replace(self, connection=workers)
 
-    def __reduce__(self) -> tuple[type[Cluster], tuple[str | None, int]]:
+    def __reduce__(self) -> tuple[type[Cluster], tuple[str | None, int, None, float]]:
         """Returns the cluster for another process, where it has no connection."""
-        return Cluster, (self.address, self.workers)
+        return Cluster, (self.address, self.workers, None, self.patience)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

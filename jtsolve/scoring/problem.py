@@ -47,11 +47,14 @@ class Tabulation:
         share: maximum share of the memory and the time left.
         on_demand: maximum number of scores that are computed on demand if the time limit ends the tabulation;
             more scores need a table.
+        searched: maximum number of sets of three binary columns in a table: searches of more sets need the
+            columns, which a table hides.
     """
 
     seconds: float
     share: float
     on_demand: float = inf
+    searched: float = inf
 
     def obstacle(self, cost: TableEstimate, limits: Limits) -> str | None:
         """Returns the requirement of the table that exceeds the rule, or None."""
@@ -68,9 +71,9 @@ class Tabulation:
         return None
 
 
-BEFORE_SEARCH = Tabulation(seconds=3.0, share=0.5)
+BEFORE_SEARCH = Tabulation(seconds=3.0, share=0.5, searched=MANY_SETS)
 """For `auto`, which prefers exact backends and promises a first tree within five seconds."""
-WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
+WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0, searched=MANY_SETS)
 """For exact backends that also read scores on demand."""
 FOR_ALL_SCORES = Tabulation(seconds=inf, share=1.0, on_demand=MOST_COMPUTED)
 """For backends that need a table unless there are few scores."""
@@ -120,9 +123,7 @@ class ScoringPlan:
         if isinstance(self.scorer.table, PartitionedTable):
             tabulation = WHOLE
         obstacle = tabulation.obstacle(self.cost, self.run.limits)
-        # Searches of binary columns need no table, but the columns, which a table hides.
-        searched = tabulation is BEFORE_SEARCH and self.max_size == SEARCHED_SIZE and suits(self.scorer)
-        if searched and self.cost.sets > MANY_SETS:
+        if self.cost.sets > tabulation.searched and self.max_size == SEARCHED_SIZE and suits(self.scorer):
             obstacle = f"{self.cost.sets} scores, and searches of binary columns read few of them"
         return replace(self, tabulation=tabulation, obstacle=obstacle)
 

@@ -36,7 +36,7 @@ SEARCHED_SIZE = 3
 """Size of the sets."""
 MANY_SETS = 1 << 21
 """Sets above which a bound by searches is better than one by a table of all scores: msweb (4.2 million) is
-proved so within two minutes, and has a gap of 0.12 % after ten with a table."""
+proved so within a minute, and has a gap of 0.12 % after ten with a table."""
 _WORD = 64
 _BYTES_PER_ONE = 16
 _ROUNDING = 1e-14

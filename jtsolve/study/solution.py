@@ -359,7 +359,7 @@ def fit(
         validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
         smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
             0 for maximum likelihood.
-        score: see `learn`; so are the others.
+        score: see `learn`, also for those below.
         backend: learns the trees.
         forbid: pairs of variables.
         require: pairs of variables.
