@@ -31,8 +31,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import describe_machine
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.run import Limits, Run
-from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.fit import count
 from jtsolve.networks.files import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.lazy import DataScores
@@ -115,9 +114,9 @@ def measure(
     seconds = time.process_time() - began
     if result.tree is None:
         return None
-    model = fit(result.tree, train, ess=arguments.ess)
+    model = count(result.tree, train).model(arguments.ess)
     return {
-        "test nats/row": f"{float(log_likelihood(model, test).mean()):.4f}",
+        "test nats/row": f"{float(model.log_likelihood(test).mean()):.4f}",
         "train score": f"{result.score:.2f}",
         "parameters": model.parameters,
         "cpu s": f"{seconds:.1f}",

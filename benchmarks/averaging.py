@@ -41,7 +41,7 @@ from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.core.machine import describe_machine, peak_memory
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import NotConvergedError
-from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.fit import count as counted
 from jtsolve.models.mixture import Mixture
 from jtsolve.networks.files import read_network
 from jtsolve.networks.sample import sample
@@ -116,7 +116,7 @@ def chains(sizes: list[str]) -> None:
 def mixed(trees: tuple[Any, ...], train: DataTable) -> Mixture:
     """Returns the mixture of drawn trees, weighted by their shares."""
     shares = Counter(trees)
-    models = tuple(fit(tree, train, ess=1.0) for tree in shares)
+    models = tuple(counted(tree, train).model(1.0) for tree in shares)
     return Mixture(np.array(list(shares.values())) / len(trees), models)
 
 
@@ -148,7 +148,7 @@ def predict(sets: list[str]) -> None:
             return best, draws, mixed(draws.trees, train)
 
         (best, draws, mixture), _, processor = timed(fitted)
-        mean = fit(best, train, ess=1.0).log_likelihood(test).mean()
+        mean = counted(best, train).model(1.0).log_likelihood(test).mean()
         row = f"{train.total} | {train.n} | {largest} | {mean:.4f} | "
         if draws is None:
             row += "not converged | "

@@ -45,12 +45,12 @@ from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe_machine
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Limits, Run
-from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.hidden_trees import HiddenTrees
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.learning.task import FitTask
-from jtsolve.models.learning.tree import fit_validated
+from jtsolve.models.learning.tree import by_prior
+from jtsolve.models.learning.validation import PRIORS, likeliest
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
@@ -145,9 +145,9 @@ def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, An
     seconds = time.perf_counter() - began
     if result.tree is None or result.score is None:
         raise SystemExit(f"{name}: no tree of cliques of {size} in {arguments.time} s")
-    model = fit_validated(result.tree, train, valid)
+    model: Any = likeliest(map(by_prior(result.tree, train), PRIORS), valid)[0]
     means = {
-        part: log_likelihood(model, rows).mean()
+        part: model.log_likelihood(rows).mean()
         for part, rows in (("train", train), ("valid", valid), ("test", test))
     }
     return {

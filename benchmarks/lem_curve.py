@@ -50,7 +50,8 @@ from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.lem import PUBLISHED, Lem
 from jtsolve.models.learning.task import FitTask
-from jtsolve.models.learning.tree import fit_validated
+from jtsolve.models.learning.tree import by_prior
+from jtsolve.models.learning.validation import PRIORS, likeliest
 from jtsolve.networks.files import read_network
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY as SCORES
@@ -194,8 +195,8 @@ class Fold:
                 result = solve(problem, backend, Run(Limits(threads=1, seed=1)))
             if result.tree is None:
                 continue
-            model = fit_validated(result.tree, self.train, self.tuning)
-            if (here := float(np.mean(model.log_likelihood(self.tuning)))) > mean:
+            model, here = likeliest(map(by_prior(result.tree, self.train), PRIORS), self.tuning)
+            if here > mean:
                 best, mean, remark = model, here, f"{score}; {result.stop.value}"
                 self.root = result.tree if name == "lns" else self.root
         return best, remark

@@ -32,7 +32,6 @@ from sklearn.linear_model import LogisticRegression
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import varset
 from jtsolve.models.columns import columns_of
-from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import table_cells
 from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.tables.distinct import distinct_rows
@@ -222,7 +221,7 @@ class LogLinear:
 
 
 def _mean(model: JunctionTreeModel | None, rows: DataTable) -> float:
-    return -np.inf if model is None else float(np.mean(log_likelihood(model, rows)))
+    return -np.inf if model is None else float(np.mean(model.log_likelihood(rows)))
 
 
 def markov_network(train: DataTable, tuning: DataTable, seconds: float, ridge: float = 1.0) -> Learned:

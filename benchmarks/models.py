@@ -43,11 +43,8 @@ from publishing import publish
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.models.files.interop import to_pgmpy, to_pyagrum
-from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.inference.marginals import marginals
-from jtsolve.models.learning.fit import fit
-from jtsolve.models.network import from_network
-from jtsolve.models.relevance import relevant_posterior
+from jtsolve.models.learning.fit import count
+from jtsolve.models.network import NetworkModel, from_network
 from jtsolve.networks.files import read_network
 from jtsolve.tables.table import DataTable
 
@@ -76,7 +73,7 @@ def random_model(n: int, rows: int) -> tuple[JunctionTreeModel, DataTable]:
     generator = np.random.default_rng(n)
     codes = (generator.random((n, rows)) < generator.random((n, 1))).astype(np.uint8)
     table = DataTable(tuple(f"V{v}" for v in range(n)), (("0", "1"),) * n, codes)
-    return fit(random_ktree(n, 3, n), table), table
+    return count(random_ktree(n, 3, n), table).model(1.0), table
 
 
 def measured(work: Callable[[], object], repeat: int) -> tuple[float, float]:
@@ -131,8 +128,8 @@ def likelihoods(case: str, n: int, arguments: argparse.Namespace) -> list[dict[s
     """Returns the results of a case of complete rows: those of jtsolve and of the other programs."""
     rows = arguments.rows
     model, table = random_model(n, rows)
-    clock, processor = measured(lambda: log_likelihood(model, table), arguments.repeat)
-    ours = log_likelihood(model, table)
+    clock, processor = measured(lambda: model.log_likelihood(table), arguments.repeat)
+    ours = model.log_likelihood(table)
     found = [line(case, "jtsolve", f"{rows} rows × {n}", (clock, processor), rows)]
     for program, evaluate in OTHERS.items():
         if find_spec(program) is None:
@@ -178,7 +175,7 @@ def gaps(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     model, table = random_model(100, rows)
     codes = table.codes.astype(np.int32)
     codes[np.random.default_rng(1).random(codes.shape) < 0.2] = -1
-    clock, processor = measured(lambda: log_likelihood(model, codes), arguments.repeat)
+    clock, processor = measured(lambda: model.log_likelihood(codes), arguments.repeat)
     return [line("gaps", "jtsolve", f"{rows} rows × 100", (clock, processor), rows)]
 
 
@@ -194,7 +191,11 @@ def single_marginals(case: str, arguments: argparse.Namespace) -> list[dict[str,
     """Returns the result for all single marginals of a thousand variables."""
     model, _ = random_model(1000, 1000)
     evidence = {f"V{v}": str(v % 2) for v in range(0, 1000, 100)} if case == "evidence" else {}
-    clock, processor = measured(lambda: marginals(model.condition(evidence).model), arguments.repeat)
+
+    def asked() -> Any:
+        return model.condition(evidence).model.marginals()
+
+    clock, processor = measured(asked, arguments.repeat)
     return [line(case, "jtsolve", "1000 marginals", (clock, processor), 1000, unit="marginals")]
 
 
@@ -222,7 +223,7 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     found = []
     for work, names, evidence in queries:
         groups = [[name] for name in names]
-        seconds = measured(partial(relevant_posterior, network, groups, evidence), arguments.repeat)
+        seconds = measured(partial(NetworkModel(network).posterior, groups, evidence), arguments.repeat)
         found.append(line("network", "jtsolve", work, seconds, len(names), unit="marginals"))
         if theirs is None:
             continue
@@ -237,7 +238,9 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 found.append(engine.posterior(name).toarray())
             return found
 
-        for mine, their in zip(relevant_posterior(network, groups, evidence).tables, infer(), strict=True):
+        for mine, their in zip(
+            NetworkModel(network).posterior(groups, evidence).tables, infer(), strict=True
+        ):
             if np.abs(mine - their).max() > 1e-5:
                 raise SystemExit(f"pyAgrum disagrees on {work}")
         their_seconds = measured(infer, arguments.repeat)

@@ -11,6 +11,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Limits
 from jtsolve.models.columns import codes_of, columns_of
+from jtsolve.models.learning.fit import count
 from jtsolve.models.learning.task import FitTask
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
@@ -18,10 +19,13 @@ from jtsolve.tables.table import DataTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import ArrayLike
+
     from jtsolve.core.backend import Backend
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.task import ModelKind
+    from jtsolve.models.model import JunctionTreeModel
     from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.table import Codes
 
@@ -75,3 +79,15 @@ def fitted(
     of: Backend | None = None if backend is None else REGISTRY[backend]
     task = FitTask(table, score or Bic(), treewidth, of, constraints, ess, codes, tree)
     return kind.fit(task, run or run_for(seconds, seed))
+
+
+def fit(
+    tree: JunctionTree,
+    table: DataTable,
+    *,
+    ess: float = 1.0,
+    weights: ArrayLike | None = None,
+    run: Run | None = None,
+) -> JunctionTreeModel:
+    """Returns the model of a tree with a prior of this equivalent sample size."""
+    return count(tree, table, weights, run).model(ess)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from fitting import fitted
+from fitting import fit, fitted
 from problems import gaussian, named
 from reference_averaging import enumerated_weights
 
@@ -24,7 +24,6 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, NotConvergedError
 from jtsolve.io.instance import write_problem
 from jtsolve.models.files.opening import open_model
-from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel

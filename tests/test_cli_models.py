@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from fitting import fit
 from random_models import brute, chain, precision_matrix, random_model
 from readers import read_numbers, read_states
 
@@ -19,12 +20,8 @@ from jtsolve.errors import InputError
 from jtsolve.listing import table
 from jtsolve.models.columns import Column
 from jtsolve.models.files.document import read_model
-from jtsolve.models.files.opening import write_model
-from jtsolve.models.files.pace import to_pace
+from jtsolve.models.files.opening import to_pace, write_model
 from jtsolve.models.files.uai import read_uai, to_uai
-from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.inference.marginals import marginals
-from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.model import JunctionTreeModel
@@ -204,7 +201,7 @@ def test_log_likelihoods_of_rows_with_gaps_are_printed_and_written(
     rows.write_text("a,b,c,d,e\n0,0,1,2,\n0,,1,2,1\n1,1,1,1,1\n", encoding="utf-8")
     facts = command.json("loglik", out, rows, "--output", each)
     codes = np.array([[0, 0, 1], [0, -1, 1], [1, 1, 1], [2, 2, 1], [-1, 1, 1]])
-    expected = log_likelihood(discrete(out), codes)
+    expected = discrete(out).log_likelihood(codes)
     assert [float(line) for line in each.read_text(encoding="utf-8").split()] == expected.tolist()
     assert facts["mean"] == pytest.approx(expected.mean())
     assert facts["rows"] == 3
@@ -389,7 +386,7 @@ def test_more_rows_than_the_memory_holds_as_text_are_refused(command: Command, m
 def test_models_are_exported_and_networks_of_other_programs_are_read(
     command: Command, model: Path, tmp_path: Path
 ) -> None:
-    expected = marginals(discrete(model))
+    expected = discrete(model).marginals()
     files = {to: tmp_path / f"out.{to}" for to in ("bif", "bifxml", "uai", "td", "dot", "json")}
     for to, path in files.items():
         assert command("export", model, "--to", to, "--output", path) == 0
@@ -401,7 +398,7 @@ def test_models_are_exported_and_networks_of_other_programs_are_read(
         answer = command.json("query", path)
         for target, single in zip(answer["targets"], expected, strict=True):
             np.testing.assert_allclose(target["probabilities"], single, atol=1e-12)
-    np.testing.assert_allclose(marginals(read_uai(files["uai"]))[2], expected[2], atol=1e-12)
+    np.testing.assert_allclose(read_uai(files["uai"]).marginals()[2], expected[2], atol=1e-12)
     assert command("export", model, "--to", "uai") == 0
     assert command.out == to_uai(discrete(model))
     assert command("export", model, "--to", "bif") == 0

@@ -23,9 +23,9 @@ from jtsolve.cli.output import json_text
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.models import goodness as module
+from jtsolve.models.edges import removals
 from jtsolve.models.goodness import Goodness
 from jtsolve.models.learning.fit import count
-from jtsolve.models.removals import removals
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

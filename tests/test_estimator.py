@@ -39,7 +39,6 @@ from jtsolve.estimator import (
     JunctionTreeRegressor,
 )
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.scores.bdeu import Bdeu
@@ -143,7 +142,7 @@ def test_defaults_agree_with_the_command_and_learn(tmp_path: Path) -> None:
 def test_densities_are_those_of_the_model_and_sum_to_one() -> None:
     X = rows()
     density = JunctionTreeDensity(treewidth=2, backend="dp").fit(X)
-    assert density.score_samples(X) == pytest.approx(log_likelihood(tree_of(density), X.T))
+    assert density.score_samples(X) == pytest.approx(tree_of(density).log_likelihood(X.T))
     assert density.score(X) == pytest.approx(density.score_samples(X).mean())
     every = np.stack(np.meshgrid(*[np.arange(3)] * 4), axis=-1).reshape(-1, 4)
     assert np.exp(density.score_samples(every)).sum() == pytest.approx(1)
@@ -376,7 +375,7 @@ def test_classes_of_a_joint_tree_are_predicted_by_bayes_rule() -> None:
     classifier = JunctionTreeClassifier(treewidth=1).fit(features, y)
     model = tree_of(classifier)
     joint = np.exp([
-        log_likelihood(model, np.vstack([features.T, np.full(len(features), code)])) for code in range(3)
+        model.log_likelihood(np.vstack([features.T, np.full(len(features), code)])) for code in range(3)
     ])  # fmt: skip
     assert classifier.predict_proba(features) == pytest.approx((joint / joint.sum(axis=0)).T)
     assert classifier.classes_.tolist() == ["high", "low", "middle"]
@@ -461,7 +460,7 @@ def test_strategies_are_the_mode_and_the_mean() -> None:
     fitted = {name: JunctionTreeImputer(strategy=name).fit(X) for name in ("mode", "mean")}
     model = tree_of(fitted["mode"])
     cells = list(product(range(3), repeat=2))
-    logs = log_likelihood(model, np.array([[0, a, b, 2] for a, b in cells]).T)
+    logs = model.log_likelihood(np.array([[0, a, b, 2] for a, b in cells]).T)
     table = np.exp(logs - logs.max()).reshape(3, 3)
     table /= table.sum()
     marginals = table.sum(axis=1), table.sum(axis=0)

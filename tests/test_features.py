@@ -17,7 +17,6 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.features.context import Context, Literal, feature_of
 from jtsolve.models.features.nodes import Node, Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def defined(tree: FeatureTree) -> NDArray[np.float64]:
         codes = [context.allowed(v).index(row[v]) for v in node.variables]
         if isinstance(node, TableLeaf):
             return float(node.values[tuple(codes)])
-        return float(np.exp(log_likelihood(node.model, np.array(codes)[:, None])[0]))
+        return float(np.exp(node.model.log_likelihood(np.array(codes)[:, None])[0]))
 
     rows = all_rows(tree.columns)
     return np.array([value(0, row) for row in rows.T]).reshape([column.arity for column in tree.columns])
@@ -144,7 +143,7 @@ def test_samples_have_the_right_frequencies_and_depend_on_the_seed_only(seed: in
 def test_a_feature_tree_is_a_junction_tree(seed: int) -> None:
     tree = random_features(seed)
     whole = tree.junction_tree("a test")
-    logs = log_likelihood(whole, all_rows(tree.columns))
+    logs = whole.log_likelihood(all_rows(tree.columns))
     assert np.allclose(np.exp(logs), joint(tree).ravel(), atol=1e-9, rtol=0)
 
 

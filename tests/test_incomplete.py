@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from fitting import fit
 from problems import repeatable
 from random_models import random_tree
 
@@ -21,7 +22,6 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.estimator import JunctionTreeDensity
 from jtsolve.models.learning.cells import estimate_parameters
-from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.incomplete import imputed
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.scoring.scores.bic import Bic

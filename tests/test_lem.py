@@ -19,7 +19,6 @@ from jtsolve.models.features.context import Context, Literal
 from jtsolve.models.features.kernels import partitions
 from jtsolve.models.features.kernels.counts import pair_counts
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
-from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.lem import PUBLISHED, Lem, _Growth, _parts, _sides
 from jtsolve.models.learning.tree import Tree
@@ -188,7 +187,7 @@ def test_contexts_that_no_single_variable_reveals_are_found() -> None:
     assert isinstance(first, Split)
     assert first.feature[0].variable in {0, 1}
     model = fitted(Tree(), train, treewidth=2, backend="forward")
-    assert np.mean(log_likelihood(model, test)) < -entropy - 0.2
+    assert np.mean(model.log_likelihood(test)) < -entropy - 0.2
 
 
 def penalised(tree: FeatureTree, table: DataTable, penalty: float) -> float:
@@ -199,7 +198,7 @@ def penalised(tree: FeatureTree, table: DataTable, penalty: float) -> float:
 def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -> None:
     table = contexts(seed, 600)[0] if seed % 2 else noisy(seed, 6, 400, 3)
     model = fitted(Tree(), table, treewidth=2, backend="forward", ess=1e-6)
-    bic = float(log_likelihood(model, table).sum()) - 0.5 * log(table.rows) * model.parameters
+    bic = float(model.log_likelihood(table).sum()) - 0.5 * log(table.rows) * model.parameters
     found = fitted(ContextTrees(support=5), table, treewidth=2, tree=model.tree, ess=1e-6)
     assert penalised(found, table, 0.5) >= bic - 1e-3
     weighted = replace(table, weights=np.full(table.rows, 3))

@@ -12,7 +12,7 @@ import jsonschema
 import numpy as np
 import pytest
 import schemas
-from fitting import fitted, run_for
+from fitting import fit, fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_model
@@ -24,7 +24,6 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.errors import InputError, JtsolveError, LimitError
 from jtsolve.models.files.document import model_to_json, read_model
 from jtsolve.models.files.opening import write_model
-from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fitting import fitted, run_for
+from fitting import fit, fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,8 +20,6 @@ from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column
-from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.messages import log_sum
@@ -150,8 +148,8 @@ def test_two_parts_are_found_and_are_worth_more_than_one_tree() -> None:
     train, test = two_parts(2000, 1), two_parts(2000, 2)
     one, two = (fitted(Mixtures((k,)), train, treewidth=1, seed=1) for k in (1, 2))
     single = fit(Learner(treewidth=1)(train, Run()), train)
-    mean = log_likelihood(one, test).mean()
-    assert mean == pytest.approx(log_likelihood(single, test).mean(), abs=1e-9)
+    mean = one.log_likelihood(test).mean()
+    assert mean == pytest.approx(single.log_likelihood(test).mean(), abs=1e-9)
     assert two.log_likelihood(test).mean() > mean + 0.05
     assert two.parameters == sum(c.parameters for c in two.components) + 1
     assert two.n == 6

@@ -36,11 +36,9 @@ from jtsolve.models.files.interop import (
     to_pgmpy,
     to_pyagrum,
 )
-from jtsolve.models.files.opening import write_model
-from jtsolve.models.files.pace import to_pace
+from jtsolve.models.files.opening import to_pace, write_model
 from jtsolve.models.files.uai import read_uai, to_uai
 from jtsolve.models.framed import Model
-from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import from_network
 from jtsolve.models.triangulation import Factor, calibrated
@@ -69,10 +67,10 @@ def same(a: JunctionTreeModel, b: JunctionTreeModel, tolerance: float = 1e-12) -
         states = b.columns[order[v]].states
         joint = np.take(joint, [states.index(state) for state in column.states], axis=v)
     np.testing.assert_allclose(joint, brute(a), atol=1e-9)
-    for column, single in zip(a.columns, marginals(a), strict=True):
+    for column, single in zip(a.columns, a.marginals(), strict=True):
         v = b.names.index(column.name)
         assert set(b.columns[v].states) == set(column.states)
-        other = dict(zip(b.columns[v].states, marginals(b)[v], strict=True))
+        other = dict(zip(b.columns[v].states, b.marginals()[v], strict=True))
         np.testing.assert_allclose([other[s] for s in column.states], single, atol=tolerance)
 
 
@@ -515,7 +513,7 @@ def test_queries_agree_with_pyagrum_on_larger_models(seed: int) -> None:
     engine.addAllTargets()
     engine.addJointTarget(set(pair))
     engine.makeInference()
-    for column, single in zip(model.columns, marginals(found.model), strict=True):
+    for column, single in zip(model.columns, found.model.marginals(), strict=True):
         np.testing.assert_allclose(single, engine.posterior(column.name).tolist(), atol=1e-9)
     joint = engine.jointPosterior(set(pair))
     order = [list(reversed(joint.names)).index(name) for name in pair]
@@ -532,7 +530,7 @@ def test_uai_files_come_back_with_numbers_for_names(tmp_path: Path, seed: int) -
     path = tmp_path / "model.uai"
     path.write_text(to_uai(model), encoding="utf-8")
     found = read_uai(path)
-    for single, other in zip(marginals(found), marginals(model), strict=True):
+    for single, other in zip(found.marginals(), model.marginals(), strict=True):
         np.testing.assert_allclose(single, other, atol=1e-12)
 
 
@@ -563,14 +561,14 @@ def test_uai_files_are_read_by_pyagrum_and_pgmpy_with_the_same_marginals(tmp_pat
             if all(c.bit_count() > 1 for c in model.tree.cliques)
             else None
         )
-    for v, single in enumerate(marginals(model)):
+    for v, single in enumerate(model.marginals()):
         np.testing.assert_allclose(found[v], single, atol=1e-9)
     if network is not None:
         product = None
         for factor in network.factors:
             product = factor if product is None else product * factor
         assert product is not None
-        for v, single in enumerate(marginals(model)):
+        for v, single in enumerate(model.marginals()):
             others = [name for name in product.variables if name != f"var_{v}"]
             values = product.marginalize(others, inplace=False).values
             np.testing.assert_allclose(values / values.sum(), single, atol=1e-9)
@@ -579,7 +577,7 @@ def test_uai_files_are_read_by_pyagrum_and_pgmpy_with_the_same_marginals(tmp_pat
 def test_a_bayes_file_is_a_product_of_factors(tmp_path: Path) -> None:
     path = tmp_path / "b.uai"
     path.write_text("BAYES 2 2 2 3 1 0 2 0 1 0 2 .25 .75 4 .5 .5 .1 .9 1 3.0", encoding="utf-8")
-    np.testing.assert_allclose(marginals(read_uai(path))[1], [0.2, 0.8], atol=1e-15)
+    np.testing.assert_allclose(read_uai(path).marginals()[1], [0.2, 0.8], atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -676,7 +674,7 @@ def test_published_networks_have_the_marginals_that_pyagrum_finds(shared: Path, 
         engine = gum.LazyPropagation(theirs)
         engine.setEvidence(seen)
         engine.makeInference()
-        for column, single in zip(model.columns, marginals(found.model), strict=True):
+        for column, single in zip(model.columns, found.model.marginals(), strict=True):
             np.testing.assert_allclose(single, engine.posterior(column.name).tolist(), atol=1e-9)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from fitting import fit, fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import repeatable
@@ -16,11 +17,10 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column, codes_of, columns_of, position
-from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import table_layout
-from jtsolve.models.learning.fit import count, fit
-from jtsolve.models.learning.tree import fit_validated
-from jtsolve.models.learning.validation import PRIORS
+from jtsolve.models.learning.fit import count
+from jtsolve.models.learning.tree import Tree, by_prior
+from jtsolve.models.learning.validation import PRIORS, likeliest
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.rows import read_rows
 from jtsolve.tables.options import Coding, Dialect, Discretisation, Habits
@@ -55,7 +55,7 @@ def all_rows(model: JunctionTreeModel) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(40))
 def test_log_likelihoods_of_all_configurations_are_those_by_definition(seed: int) -> None:
     model = random_model(seed)
-    found = np.exp(log_likelihood(model, all_rows(model)))
+    found = np.exp(model.log_likelihood(all_rows(model)))
     np.testing.assert_allclose(found, brute(model).ravel(), rtol=1e-12, atol=1e-300)
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
@@ -63,7 +63,7 @@ def test_log_likelihoods_of_all_configurations_are_those_by_definition(seed: int
 @given(models())
 @settings(deadline=None, max_examples=60)
 def test_probabilities_of_all_configurations_sum_to_one(model: JunctionTreeModel) -> None:
-    found = np.exp(log_likelihood(model, all_rows(model)))
+    found = np.exp(model.log_likelihood(all_rows(model)))
     np.testing.assert_allclose(found, brute(model).ravel(), rtol=1e-12, atol=1e-15)
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
@@ -75,7 +75,7 @@ def test_gaps_are_summed_over(seed: int) -> None:
     joint = brute(model)
     rows = all_rows(model)[:, generator.integers(0, joint.size, 40)]
     rows = np.where(generator.random(rows.shape) < 0.4, -1, rows)
-    for found, row in zip(np.exp(log_likelihood(model, rows)), rows.T, strict=True):
+    for found, row in zip(np.exp(model.log_likelihood(rows)), rows.T, strict=True):
         seen = tuple(slice(None) if state < 0 else state for state in row)
         assert found == pytest.approx(joint[seen].sum(), rel=1e-12, abs=1e-300)
 
@@ -84,7 +84,7 @@ def test_a_row_of_gaps_has_probability_one_in_a_tree_of_a_thousand_variables() -
     model = chain(1000)
     rows = np.full((1000, 2), -1)
     rows[3, 1] = 1
-    whole, one = log_likelihood(model, rows)
+    whole, one = model.log_likelihood(rows)
     assert whole == pytest.approx(0, abs=1e-10)
     assert np.exp(one) == pytest.approx(model.tables[3][1].sum(), rel=1e-12)
 
@@ -100,7 +100,7 @@ def test_a_thousand_gaps_of_small_probability_do_not_underflow() -> None:
     model = JunctionTreeModel(columns_for([2] * (features + 1)), tree, (table,) * features)
     rows = np.array([[-1, *([0, 1] * (features // 2))]]).T
     expected = np.log(0.5) + features / 2 * (np.log(0.1) + np.log(0.9)) + np.log(2)
-    assert log_likelihood(model, rows)[0] == pytest.approx(expected, rel=1e-12)
+    assert model.log_likelihood(rows)[0] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -146,13 +146,13 @@ def test_the_prior_is_chosen_under_which_the_validation_rows_are_likeliest() -> 
     tree = random_tree(4, 3, repeatable(5))
     rows = random_table(1, 4, 60).codes[:, 15:]
     validation = DataTable(table.names, table.states, rows)
-    chosen = fit_validated(tree, table, validation)
+    chosen = fitted(Tree(), table, validation, tree=tree)
     means = {
-        ess: log_likelihood(fit(tree, table, ess=ess), validation).mean() for ess in (0.1, 1.0, 10.0, 100.0)
+        ess: fit(tree, table, ess=ess).log_likelihood(validation).mean() for ess in (0.1, 1.0, 10.0, 100.0)
     }
-    assert log_likelihood(chosen, validation).mean() >= max(means.values())
+    assert chosen.log_likelihood(validation).mean() >= max(means.values())
     assert chosen.provenance["validation_log_likelihood"] == pytest.approx(
-        log_likelihood(chosen, validation).mean(), rel=1e-12
+        chosen.log_likelihood(validation).mean(), rel=1e-12
     )
     assert chosen.provenance["smoothing_ess"] in chosen.provenance["smoothing_candidates"]
 
@@ -161,10 +161,15 @@ def test_of_equally_good_priors_the_smallest_is_taken_and_weights_of_validation_
     table = DataTable(("a",), (("x", "y"),), np.array([[0, 1]]))
     weighted = DataTable(("a",), (("x", "y"),), np.array([[0, 1]]), np.array([9, 1]))
     single = JunctionTree(1, (1,), ())
-    assert fit_validated(single, table, table).provenance["smoothing_ess"] == PRIORS[0]
+
+    def prior(train: DataTable, rows: DataTable) -> float:
+        model, _ = likeliest(map(by_prior(single, train), PRIORS), rows, rows.weights)
+        return float(model.provenance["smoothing_ess"])
+
+    assert prior(table, table) == PRIORS[0]
     skewed = DataTable(("a",), (("x", "y"),), np.array([[0] * 9 + [1]]))
-    assert fit_validated(single, skewed, table).provenance["smoothing_ess"] == PRIORS[-1]
-    assert fit_validated(single, skewed, weighted).provenance["smoothing_ess"] == PRIORS[0]
+    assert prior(skewed, table) == PRIORS[-1]
+    assert prior(skewed, weighted) == PRIORS[0]
 
 
 def test_free_parameters_are_counted_once() -> None:
@@ -280,11 +285,11 @@ def test_variables_are_found_by_name() -> None:
 )
 def test_rows_that_do_not_fit_the_model_are_refused(rows: np.ndarray, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        log_likelihood(chain(3), rows)
+        chain(3).log_likelihood(rows)
 
 
 def test_no_rows_have_no_log_likelihood() -> None:
-    assert log_likelihood(chain(3), np.zeros((3, 0), dtype=np.int64)).size == 0
+    assert chain(3).log_likelihood(np.zeros((3, 0), dtype=np.int64)).size == 0
 
 
 def test_rows_are_brought_into_the_code_of_the_model_by_names_and_labels() -> None:
@@ -342,5 +347,5 @@ def test_the_columns_of_a_table_keep_the_cuts_that_the_data_were_cut_by(tmp_path
 def test_a_fitted_model_is_likelier_on_its_data_than_any_other_of_its_tree(seed: int) -> None:
     table = random_table(seed, 4, 20)
     tree = random_tree(4, 2, repeatable(seed))
-    best = log_likelihood(fit(tree, table, ess=0), table).sum()
-    assert best >= log_likelihood(fit(tree, table, ess=3), table).sum() - 1e-9
+    best = fit(tree, table, ess=0).log_likelihood(table).sum()
+    assert best >= fit(tree, table, ess=3).log_likelihood(table).sum() - 1e-9

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import polars as pl
 import pytest
+from fitting import fit
 
 import jtsolve as jt
 from jtsolve.backends.brute import chordal_trees
@@ -22,7 +23,6 @@ from jtsolve.estimator import JunctionTreeDensity
 from jtsolve.models.files.document import read_model
 from jtsolve.models.files.opening import write_model
 from jtsolve.models.inference import mixed
-from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.mixture import Mixture as Mixed

@@ -16,9 +16,8 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.inference.evidence import likelihoods
-from jtsolve.models.inference.information import across_separators, entropy
-from jtsolve.models.inference.likelihood import forest_rows, log_likelihood
-from jtsolve.models.inference.marginals import marginals
+from jtsolve.models.inference.information import across_separators
+from jtsolve.models.inference.likelihood import forest_rows
 from jtsolve.models.inference.mixed import log_densities
 from jtsolve.models.messages import families, propagate
 from jtsolve.models.model import JunctionTreeModel
@@ -65,7 +64,7 @@ def test_marginals_given_evidence_agree_with_brute_force(seed: int) -> None:
     given_evidence = model.condition(evidence)
     assert given_evidence.log_probability == pytest.approx(log(total), abs=1e-12)
     posterior = joint / total
-    for v, found in enumerate(marginals(given_evidence.model)):
+    for v, found in enumerate(given_evidence.model.marginals()):
         np.testing.assert_allclose(found, summed(posterior, (v,)), atol=1e-12, rtol=1e-12)
     random = repeatable(seed)
     for size in range(1, min(4, model.n) + 1):
@@ -79,7 +78,7 @@ def test_entropy_divergence_and_best_configurations_agree_with_brute_force(seed:
     model = random_model(seed)
     joint = brute(model)
     logs = np.log(joint, out=np.full(joint.shape, -inf), where=joint > 0)
-    assert entropy(model) == pytest.approx(-(joint[joint > 0] * logs[joint > 0]).sum(), abs=1e-12)
+    assert model.entropy() == pytest.approx(-(joint[joint > 0] * logs[joint > 0]).sum(), abs=1e-12)
 
     found = model.explain({}, 7).best
     order = np.sort(logs.ravel())[::-1]
@@ -101,7 +100,7 @@ def test_queries_agree_with_brute_force_where_there_are_ties_and_zeros(model: Ju
     ranked = np.sort(joint.ravel())[::-1]
     best = model.explain({}, 3).best
     np.testing.assert_allclose(np.exp([b.log_probability for b in best]), ranked[ranked > 0][:3], rtol=1e-12)
-    for column, single in zip(model.columns, marginals(model), strict=True):
+    for column, single in zip(model.columns, model.marginals(), strict=True):
         for state, probability in zip(column.states, single, strict=True):
             if probability > 0:
                 given_state = model.condition({column.name: state})
@@ -119,7 +118,7 @@ def test_the_information_across_a_separator_agrees_with_brute_force(seed: int) -
     def information(table: np.ndarray) -> float:
         return -float((table[table > 0] * np.log(table[table > 0])).sum())
 
-    passed = across_separators(model)
+    passed = across_separators(model.tree, model.tables)
     for (i, j), separator, found in zip(model.tree.edges, model.tree.separators, passed, strict=True):
         left, right = (tuple(members(model.tree.cliques[c] & ~separator)) for c in (i, j))
         both = information(summed(joint, left)) + information(summed(joint, right))
@@ -127,7 +126,9 @@ def test_the_information_across_a_separator_agrees_with_brute_force(seed: int) -
         assert found.separator == pytest.approx(
             information(summed(joint, tuple(members(separator)))), abs=1e-12
         )
-    assert all(entry.neighbours is None for entry in across_separators(model, most_cells=0))
+    assert all(
+        entry.neighbours is None for entry in across_separators(model.tree, model.tables, most_cells=0)
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -215,7 +216,7 @@ def test_a_star_of_a_thousand_small_likelihoods_does_not_underflow() -> None:
     evidence = {f"V{v}": f"s{v % 2}" for v in range(1, leaves + 1)}
     found = model.condition(evidence)
     assert found.log_probability == pytest.approx(500 * (log(0.1) + log(0.9)), rel=1e-12)
-    np.testing.assert_allclose(marginals(found.model)[0], [0.5, 0.5], atol=1e-10)
+    np.testing.assert_allclose(found.model.marginals()[0], [0.5, 0.5], atol=1e-10)
 
 
 def test_fewer_than_one_best_configuration_is_refused_and_lists_beyond_memory_too() -> None:
@@ -243,8 +244,8 @@ def test_matrix_products_give_the_rows_of_forests_as_messages_one_by_one(seed: i
     model = projected(joint / joint.sum(), random_tree(len(arities), 1, random))
     codes = np.array([generator.integers(-1, arity, 50) for arity in arities], dtype=np.int32)
     expected = log_densities(model.cliques, np.where(codes < 0, np.nan, codes))
-    assert log_likelihood(model, codes) == pytest.approx(expected)
-    found = forest_rows(model, codes)
+    assert model.log_likelihood(codes) == pytest.approx(expected)
+    found = forest_rows(model.layout, model.families, codes)
     known = ~np.isnan(found)
     assert known.all() or seed % 3 == 0
     assert found[known] == pytest.approx(expected[known])
@@ -295,8 +296,8 @@ def test_messages_too_far_apart_for_numbers_are_added_in_logarithms() -> None:
     table = np.array([[0.4995, 0.0005], [0.0005, 0.4995]])
     model = JunctionTreeModel(columns_for([2] * (leaves + 1)), tree, (table,) * leaves)
     row = np.repeat([-1, 0, 1], [1, leaves // 2, leaves // 2])[:, None]
-    assert np.isnan(forest_rows(model, row)).all()
-    assert log_likelihood(model, row)[0] == pytest.approx(leaves / 2 * (log(0.999) + log(0.001)))
+    assert np.isnan(forest_rows(model.layout, model.families, row)).all()
+    assert model.log_likelihood(row)[0] == pytest.approx(leaves / 2 * (log(0.999) + log(0.001)))
 
 
 @pytest.mark.parametrize("seed", [3, 6])  # of treewidth 2, with zeros
@@ -304,4 +305,4 @@ def test_rows_with_gaps_in_numpy_and_in_the_kernel_agree(seed: int) -> None:
     model, generator = random_model(seed, 6), np.random.default_rng(seed)
     codes = np.array([generator.integers(-1, column.arity, 200) for column in model.columns])
     many = np.tile(codes, 200)
-    assert log_likelihood(model, many)[:200] == pytest.approx(log_likelihood(model, codes))
+    assert model.log_likelihood(many)[:200] == pytest.approx(model.log_likelihood(codes))

@@ -23,7 +23,7 @@ from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.layout import BYTES_PER_CELL
 from jtsolve.models.network import NetworkModel, from_network
-from jtsolve.models.relevance import Entered, network_variables, relevant_posterior
+from jtsolve.models.relevance import Entered, network_variables
 from jtsolve.networks.write import to_bif
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ def check_against_brute_force(network: Network, seed: int) -> None:
     names = [[network.names[v] for v in group] for group in groups]
     if total == 0:
         with pytest.raises(InputError, match="probability 0"):
-            relevant_posterior(network, names, evidence)
+            NetworkModel(network).posterior(names, evidence)
         with pytest.raises(InputError, match="probability 0"):
             NetworkModel(network).explain(evidence)
         return
-    found = relevant_posterior(network, names, evidence)
+    found = NetworkModel(network).posterior(names, evidence)
     assert found.log_probability == pytest.approx(log(total), abs=1e-11)
     for group, table in zip(groups, found.tables, strict=True):
         rest = tuple(set(range(joint.ndim)) - set(group))
@@ -154,7 +154,7 @@ LEAVES = dict.fromkeys(WIDE.names[72:], "s0")
 def test_a_root_of_a_network_whose_tree_fits_no_memory_is_answered() -> None:
     for name in ("V0", "V23"):
         with allowing(BYTES_PER_CELL * 4 + 10**6):
-            (table,) = relevant_posterior(WIDE, [[name]], {}).tables
+            (table,) = NetworkModel(WIDE).posterior([[name]], {}).tables
         np.testing.assert_allclose(table, WIDE.nodes[WIDE.names.index(name)].table[0])
     with pytest.raises(LimitError, match=r"the tables of the cliques: .* cells need"):
         from_network(WIDE)
@@ -164,10 +164,10 @@ def test_roots_and_leaves_are_queried_together_if_that_is_cheaper() -> None:
     asked: list[str] = []
     small = layered(6, 2)
     groups = [[name] for name in small.names]
-    together = relevant_posterior(small, groups, {}, run=noting(asked))
+    together = NetworkModel(small).posterior(groups, {}, run=noting(asked))
     assert asked.count("passing messages") == 1
     for group, table in zip(groups, together.tables, strict=True):
-        np.testing.assert_allclose(relevant_posterior(small, [group], {}).tables[0], table, atol=1e-12)
+        np.testing.assert_allclose(NetworkModel(small).posterior([group], {}).tables[0], table, atol=1e-12)
 
 
 def test_evidence_cuts_off_separated_parts() -> None:
@@ -176,7 +176,7 @@ def test_evidence_cuts_off_separated_parts() -> None:
     part = entered.part(entered.observed | 1 << 15, 1 << 15)
     assert list(members(part.variables)) == list(range(11, 20))
     # P(evidence) needs the others too.
-    found = relevant_posterior(chain, [["V15"]], {"V10": "s0", "V20": "s1"})
+    found = NetworkModel(chain).posterior([["V15"]], {"V10": "s0", "V20": "s1"})
     whole = from_network(chain).posterior([["V15"]], {"V10": "s0", "V20": "s1"})
     np.testing.assert_allclose(found.tables[0], whole.tables[0], atol=1e-12)
     assert found.log_probability == pytest.approx(whole.log_probability)
@@ -184,12 +184,12 @@ def test_evidence_cuts_off_separated_parts() -> None:
 
 def test_evidence_far_away_that_does_not_fit_is_said_and_the_answer_given() -> None:
     evidence: Evidence = {**LEAVES, "V0": "s1"}
-    found = relevant_posterior(WIDE, [["V0"]], evidence)
+    found = NetworkModel(WIDE).posterior([["V0"]], evidence)
     assert found.log_probability is None
     assert "cells need" in found.refusal
     assert found.tables[0].tolist() == [0, 1, 0, 0]
     with pytest.raises(LimitError, match=r"variables on which the answer depends: .* but the limit is"):
-        relevant_posterior(WIDE, [["V1"]], evidence)
+        NetworkModel(WIDE).posterior([["V1"]], evidence)
 
 
 def test_names_and_sizes_are_checked_before_any_work() -> None:
@@ -200,11 +200,11 @@ def test_names_and_sizes_are_checked_before_any_work() -> None:
         ([[]], {}),
     ):
         with pytest.raises(InputError):
-            relevant_posterior(WIDE, groups, evidence)
+            NetworkModel(WIDE).posterior(groups, evidence)
     with pytest.raises(LimitError, match="joint marginal of 20 variables"):
-        relevant_posterior(WIDE, [list(WIDE.names[:20])], {})
+        NetworkModel(WIDE).posterior([list(WIDE.names[:20])], {})
     with allowing(100), pytest.raises(LimitError, match=r"cells need .* GB of memory, .* but the limit is"):
-        relevant_posterior(WIDE, [["V0", "V1"]], {})
+        NetworkModel(WIDE).posterior([["V0", "V1"]], {})
     model = from_network(layered(3, 2))
     with pytest.raises(InputError, match="there is no 'W'"):
         model.posterior([["W"]], {})

@@ -36,11 +36,11 @@ from jtsolve.draw.text import generating_class, r_formula
 from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.models.answers import unused
 from jtsolve.models.columns import columns_of, hidden_of
+from jtsolve.models.edges import chi_squared_tail
 from jtsolve.models.layout import table_layout
 from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.messages import separator_sums
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.removals import chi_squared_tail
 from jtsolve.models.rows import read_counts
 from jtsolve.options import EXECUTOR, TREEWIDTH
 from jtsolve.tables.distinct import distinct_rows

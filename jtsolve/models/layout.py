@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache, reduce
 from itertools import pairwise
 from math import prod
 from operator import or_
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from jtsolve.models.columns import Column
 
 BYTES_PER_CELL = 40
 """Working memory for each cell: probability, logarithm, a copy with evidence, and temporaries."""
@@ -133,53 +131,11 @@ class Layout:
         """Returns the table of a clique, shape (states, …), as a view of all tables, shape (cells,)."""
         return values[self.offset[place] : self.offset[place + 1]].reshape(self.dims(place))
 
-    def separator_first(self, place: int) -> tuple[int, ...]:
-        """Returns the axes of a clique's table, those of the separator to the parent first."""
-        inner, clique = set(self.separators[place]), self.cliques[place]
-        return tuple(sorted(range(len(clique)), key=lambda k: (clique[k] not in inner, k)))
-
     def normalised(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the tables with given logarithms, shape (cells,), each scaled to sum to 1."""
         values: NDArray[np.float64] = np.exp(logs)
         values /= np.repeat(np.add.reduceat(values, self.offset[:-1]), np.diff(self.offset))
         return values
-
-
-class CliqueTables(Protocol):
-    """The tables of a discrete junction tree, as inference reads them.
-
-    Attributes:
-        columns: the variables.
-        tree: the junction tree.
-        tables: the marginal of each of `tree.cliques`.
-        layout: of `values` and `families`.
-        values: the marginals of the cliques.
-        families: ln P(C) - ln P(S), S the separator to the parent, for every cell of `values`.
-        cliques: of the same distribution as a mixed model.
-    """
-
-    @property
-    def cliques(self) -> tuple[Any, ...]: ...  # noqa: D102
-    @property
-    def columns(self) -> tuple[Column, ...]: ...  # noqa: D102
-    @property
-    def tree(self) -> JunctionTree: ...  # noqa: D102
-    @property
-    def tables(self) -> tuple[NDArray[np.float64], ...]:
-        """The table of each clique, shape (states, …)."""
-        ...
-
-    @property
-    def layout(self) -> Layout: ...  # noqa: D102
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """All tables in one array, shape (cells,)."""
-        ...
-
-    @property
-    def families(self) -> NDArray[np.float64]:
-        """See `messages.families`, shape (cells,)."""
-        ...
 
 
 def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:

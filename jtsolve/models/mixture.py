@@ -108,7 +108,7 @@ class Mixture(Distribution):
         return each
 
     def log_likelihood(self, rows: DataTable | NDArray[Any]) -> NDArray[np.float64]:
-        """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
+        """Returns ln P(row) for every row, in nats; see `JunctionTreeModel.log_likelihood`."""
         return log_sum(self.log_joint(rows))
 
     def condition(self, evidence: Evidence) -> Conditioned[Mixture]:

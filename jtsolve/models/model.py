@@ -18,12 +18,13 @@ from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree, adjacency
 from jtsolve.core.varset import members, varset
 from jtsolve.models.answers import Conditioned, Description, Explanation
+from jtsolve.models.columns import codes_of
 from jtsolve.models.documents import column_document, parts_document
-from jtsolve.models.inference.evidence import with_evidence
-from jtsolve.models.inference.information import clique_marginal, described, entropy
-from jtsolve.models.inference.likelihood import gaps_of, log_likelihood
-from jtsolve.models.inference.marginals import MOST_CELLS, marginals, targets_of
-from jtsolve.models.inference.mixed import MixedClique, maximised
+from jtsolve.models.inference.evidence import impossible, likelihoods
+from jtsolve.models.inference.information import clique_marginal, described
+from jtsolve.models.inference.likelihood import forest_rows, gaps_of
+from jtsolve.models.inference.marginals import MOST_CELLS, targets_of
+from jtsolve.models.inference.mixed import MixedClique, maximised, of_complete, of_partial
 from jtsolve.models.inference.prediction import WITH_EVIDENCE, joint_table
 from jtsolve.models.layout import (
     Layout,
@@ -34,11 +35,12 @@ from jtsolve.models.layout import (
     subtree,
     table_layout,
 )
-from jtsolve.models.messages import families
+from jtsolve.models.messages import families, propagate
 from jtsolve.models.protocol import Distribution
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample_codes
 from jtsolve.tables.raw import GAP
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
     from jtsolve.models.answers import Evidence
     from jtsolve.models.columns import Column
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.tables.table import Codes
 
 TOLERANCE = 1e-9
 """Largest difference of two tables on their separator, and of the sum of a table from 1: well above the
@@ -127,21 +129,44 @@ class JunctionTreeModel(Distribution):
     def cliques(self) -> tuple[MixedClique, ...]:
         """The cliques of the same distribution as a mixed model."""
         layout, found = self.layout, []
-        for i, clique in enumerate(layout.cliques):
-            axes = layout.separator_first(i)
+        for i, (clique, separator) in enumerate(zip(layout.cliques, layout.separators, strict=True)):
+            inside = (*separator, *(v for v in clique if v not in separator))
+            axes = [clique.index(v) for v in inside]
             weights = np.exp(np.transpose(layout.table(self.families, i), axes)).ravel()
-            inside, none = tuple(clique[k] for k in axes), np.zeros((weights.size, 0))
-            shared, dims = len(layout.separators[i]), tuple(layout.arities[v] for v in inside)
-            place = (inside, (), shared, 0, layout.parent[i], dims)
+            none = np.zeros((weights.size, 0))
+            dims = tuple(layout.arities[v] for v in inside)
+            place = (inside, (), len(separator), 0, layout.parent[i], dims)
             found.append(MixedClique(*place, weights, none, none[:, :, None], none[:, :, None]))
         return tuple(found)
 
     def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
-        """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
-        return log_likelihood(self, rows)
+        """Returns ln P(row) for every row, in nats; -inf for impossible rows.
+
+        A discrete junction tree is a mixed one without real variables. Time for a row: Σ |C|, plus the
+        consistent cells if values are missing.
+
+        Args:
+            rows: a table with the model's columns, weights ignored; or codes of shape (variables, rows), with
+                -1 for missing values, which are summed out.
+
+        Raises:
+            InputError: a column is missing, a state is unknown, or a code is out of range.
+        """
+        codes = codes_of(self.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
+        gaps = gaps_of(self.columns, codes)
+        if not gaps.any():
+            return of_complete(self.cliques, codes)
+        out = np.empty(codes.shape[1])
+        out[~gaps] = of_complete(self.cliques, codes[:, ~gaps])
+        if self.tree.treewidth <= 1:
+            out[gaps] = forest_rows(self.layout, self.families, codes[:, gaps])
+            gaps &= np.isnan(out)
+        partial = codes[:, gaps]
+        out[gaps] = of_partial(self.cliques, np.where(partial < 0, np.nan, partial))
+        return out
 
     def condition(self, evidence: Evidence) -> Conditioned[JunctionTreeModel]:
-        """Returns the distribution given hard and soft evidence.
+        """Returns the distribution given hard and soft evidence, in time linear in the cells of the tables.
 
         Raises:
             InputError: a variable or state is unknown, a likelihood is invalid, or the evidence is
@@ -157,12 +182,27 @@ class JunctionTreeModel(Distribution):
         """
         if not evidence:
             return Conditioned(self, 0.0)
-        values, log_probability = with_evidence(self, evidence)
-        return Conditioned(array_model(self.columns, self.tree, values, self.provenance), log_probability)
+        weights = likelihoods(self.columns, evidence)
+        layout, values = self.layout, self.families.copy()
+        with np.errstate(divide="ignore"):
+            for v, weight in weights.items():
+                place = layout.home[v]
+                shape = [-1 if u == v else 1 for u in layout.cliques[place]]
+                view = layout.table(values, place)
+                view += np.log(weight).reshape(shape)
+        log_probability = propagate(values, layout)
+        if log_probability == -np.inf:
+            raise impossible(self.columns, self.marginals(), weights, evidence)
+        model = array_model(self.columns, self.tree, layout.normalised(values), self.provenance)
+        return Conditioned(model, log_probability)
 
     def marginals(self) -> tuple[NDArray[np.float64], ...]:
         """Returns P(v) for every variable v, shape (states,)."""
-        return marginals(self)
+        layout, found = self.layout, []
+        for v, place in enumerate(layout.home):
+            others = tuple(k for k, u in enumerate(layout.cliques[place]) if u != v)
+            found.append(layout.table(self.values, place).sum(axis=others))
+        return tuple(found)
 
     def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
         """Returns the joint marginal of variables, shape (states, …), axes in the given order.
@@ -227,7 +267,8 @@ class JunctionTreeModel(Distribution):
 
     def entropy(self) -> float:
         """Returns -Σ P ln P over all configurations, in nats. Time: linear in the cells of the cliques."""
-        return entropy(self)
+        possible = self.values > 0
+        return -float(self.values[possible] @ self.families[possible])
 
     def junction_tree(self, what: str) -> JunctionTreeModel:
         """Returns itself."""
@@ -249,7 +290,7 @@ class JunctionTreeModel(Distribution):
             parents = list(members(separator))
             for v in members(tree.cliques[clique] & ~separator):
                 column = self.columns[v]
-                rows = clique_marginal(self, clique, (*parents, v)).reshape(-1, column.arity)
+                rows = clique_marginal(tree, self.tables, clique, (*parents, v)).reshape(-1, column.arity)
                 totals, conditional = rows.sum(axis=1, keepdims=True), np.full_like(rows, 1 / column.arity)
                 np.divide(rows, totals, out=conditional, where=totals > 0)
                 conditional.setflags(write=False)
@@ -264,7 +305,8 @@ class JunctionTreeModel(Distribution):
 
     def describe(self) -> Description:
         """Returns sizes, and entropies and mutual information in nats, for people."""
-        return described(self)
+        figures = {"parameters": self.parameters, "entropy_nats": self.entropy()}
+        return described(self.tree, self.columns, self.tables, figures)
 
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of a model file except format and provenance."""

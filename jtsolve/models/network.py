@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from jtsolve.core.run import Run
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members, varset
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, LimitError
 from jtsolve.models import relevance
-from jtsolve.models.answers import Conditioned, Description
+from jtsolve.models.answers import Conditioned, Configuration, Description, Explanation, Posterior
 from jtsolve.models.columns import codes_of
 from jtsolve.models.inference.information import sizes_of
 from jtsolve.models.inference.likelihood import gaps_of
+from jtsolve.models.inference.marginals import require_small, targets_of
+from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.layout import BYTES_PER_CELL, require_draws, require_room, table_cells
 from jtsolve.models.protocol import Distribution
 from jtsolve.models.triangulation import calibrated
@@ -32,9 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.answers import Evidence, Explanation, Groups, Posterior
+    from jtsolve.models.answers import Evidence, Groups
     from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.networks.network import Network
@@ -133,12 +136,56 @@ class NetworkModel(Distribution):
         return self.junction_tree("the distribution given evidence").condition(evidence)
 
     def posterior(self, groups: Groups, evidence: Evidence, *, run: Run | None = None) -> Posterior:
-        """Returns the joint distribution of each group given evidence; see `relevance.relevant_posterior`."""
-        return relevance.relevant_posterior(self.bayesian, groups, evidence, run=run)
+        """Returns the joint distribution of each group given evidence; see `protocol.Distribution`.
+
+        The groups share a junction tree if it fits in memory and has no more cells than separate ones.
+        """
+        run = run or Run()
+        entered = relevance.Entered.of(self.bayesian, evidence)
+        places = [targets_of(group, entered.columns) for group in groups]
+        columns = tuple(tuple(entered.columns[v] for v in group) for group in places)
+        for own in columns:
+            require_small(prod(column.arity for column in own), len(own))
+        wanted = list(map(varset, places))
+        run.progress(note="ordering the elimination")
+        parts = relevance.plan_parts(entered, wanted)
+        for part in parts:
+            part.require()
+        # ln P(evidence) depends on the ancestors of the evidence only; they may not fit.
+        log_probability: float | None = None
+        refusal = ""
+        try:
+            log_probability = entered.log_probability()
+        except LimitError as error:
+            refusal = str(error)
+        tables: dict[int, NDArray[np.float64]] = {}
+        for done, part in enumerate(parts):
+            run.progress(note="passing messages", done=done / len(parts))
+            model = part.compiled().model
+            single = dict(zip(model.names, model.marginals(), strict=True))
+            for k, (group, targets) in enumerate(zip(groups, wanted, strict=True)):
+                if k not in tables and not targets & ~part.targets:
+                    tables[k] = single[group[0]] if len(group) == 1 else model.marginal(group)
+        found = tuple(tables[k] for k in range(len(groups)))
+        return Posterior(log_probability, refusal, columns, found)
 
     def explain(self, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
-        """Returns the k most probable configurations; see `relevance.explanation`."""
-        return relevance.explanation(self.bayesian, evidence, k, run=run)
+        """Returns the k most probable configurations; see `protocol.Distribution`.
+
+        A maximum, unlike a sum, depends on every node; evidence still removes its variables from the tables.
+        """
+        run = run or Run()
+        entered = relevance.Entered.of(self.bayesian, evidence)
+        run.progress(note="ordering the elimination")
+        part = entered.part((1 << self.n) - 1, None)
+        log_probability = entered.log_probability()
+        with np.errstate(divide="ignore"):
+            factors = [(factor.variables, np.log(factor.table)) for factor in part.renumbered]
+        best = [
+            Configuration(one.values, one.log_probability - log_probability)
+            for one in most_probable(part.tree, part.columns, factors, k, run=run)
+        ]
+        return Explanation(best, log_probability)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
         """Returns independent rows as codes: each node is drawn given its parents, in order.
@@ -151,7 +198,6 @@ class NetworkModel(Distribution):
         if evidence:
             entered = relevance.Entered.of(self.bayesian, evidence)
             part = entered.part(entered.observed, None)
-            part.require()
             codes = part.compiled().model.sample(rows, seed)
             known = dict(zip(members(part.variables), codes, strict=True))
         # With evidence, the seed has been used already.
@@ -215,10 +261,7 @@ def _of_row(network: Network, row: list[int]) -> float:
     evidence = {
         node.name: node.states[code] for node, code in zip(network.nodes, row, strict=True) if code >= 0
     }
-    entered = relevance.Entered.of(network, evidence)
-    part = entered.part(entered.observed, None)
-    part.require()
     try:
-        return part.compiled().log_probability
+        return relevance.Entered.of(network, evidence).log_probability()
     except InputError:  # impossible
         return -np.inf

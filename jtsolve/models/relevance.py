@@ -15,21 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from math import prod
 from operator import or_
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from jtsolve.core.run import Run
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError, LimitError
-from jtsolve.models.answers import Configuration, Explanation, Posterior
 from jtsolve.models.columns import Column
 from jtsolve.models.inference.evidence import likelihoods
-from jtsolve.models.inference.marginals import marginals, require_small, targets_of
-from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.layout import require_room, table_cells
 from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.tables.values import kind_of_texts
@@ -37,6 +30,7 @@ from jtsolve.tables.values import kind_of_texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
@@ -56,94 +50,7 @@ def factor_of(network: Network, v: int) -> Factor:
     return Factor(scope, network.nodes[v].table.reshape([len(network.nodes[u].states) for u in scope]))
 
 
-def relevant_posterior(
-    network: Network,
-    groups: Sequence[Sequence[str]],
-    evidence: Evidence,
-    *,
-    run: Run | None = None,
-) -> Posterior:
-    """Returns the joint distribution of each group of variables given evidence.
-
-    The groups share a junction tree if it fits in memory and has no more cells than separate ones.
-
-    Args:
-        network: the distribution.
-        groups: the names in each group, at least one.
-        evidence: hard and soft.
-        run: receives progress.
-
-    Raises:
-        InputError: a variable or state is unknown, or the evidence is impossible.
-        LimitError: the tables of the relevant part do not fit in memory; raised before they are built.
-    """
-    run = run or Run()
-    entered = Entered.of(network, evidence)
-    places = [targets_of(group, entered.columns) for group in groups]
-    columns = tuple(tuple(entered.columns[v] for v in group) for group in places)
-    for own in columns:
-        require_small(prod(column.arity for column in own), len(own))
-    wanted = list(map(varset, places))
-    run.progress(note="ordering the elimination")
-    parts = _plan(entered, wanted)
-    for part in parts:
-        part.require()
-    # ln P(evidence) depends on the ancestors of the evidence only; they may not fit.
-    log_probability: float | None = 0.0
-    refusal = ""
-    if entered.observed:
-        above = entered.part(entered.observed, None)
-        try:
-            above.require()
-            log_probability = above.compiled().log_probability
-        except LimitError as error:
-            log_probability, refusal = None, str(error)
-    tables: dict[int, NDArray[np.float64]] = {}
-    for done, part in enumerate(parts):
-        run.progress(note="passing messages", done=done / len(parts))
-        model = part.compiled().model
-        single = dict(zip(model.names, marginals(model), strict=True))
-        for k, (group, targets) in enumerate(zip(groups, wanted, strict=True)):
-            if k not in tables and not targets & ~part.targets:
-                tables[k] = single[group[0]] if len(group) == 1 else model.marginal(group)
-    found = tuple(tables[k] for k in range(len(groups)))
-    return Posterior(log_probability, refusal, columns, found)
-
-
-def explanation(network: Network, evidence: Evidence, k: int = 1, *, run: Run | None = None) -> Explanation:
-    """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
-
-    A maximum, unlike a sum, depends on every node; evidence still removes its variables from the tables.
-
-    Args:
-        network: the distribution.
-        evidence: hard or soft.
-        k: number of configurations.
-        run: receives progress.
-
-    Raises:
-        InputError: a variable or state is unknown, or the evidence is impossible.
-        LimitError: the tables do not fit in memory; raised before they are built.
-    """
-    run = run or Run()
-    entered = Entered.of(network, evidence)
-    run.progress(note="ordering the elimination")
-    part = entered.part((1 << len(network.nodes)) - 1, None)
-    log_probability = 0.0
-    if entered.observed:
-        above = entered.part(entered.observed, None)
-        above.require()
-        log_probability = above.compiled().log_probability
-    with np.errstate(divide="ignore"):
-        factors = [(factor.variables, np.log(factor.table)) for factor in part.renumbered]
-    best = [
-        Configuration(one.values, one.log_probability - log_probability)
-        for one in most_probable(part.tree, part.columns, factors, k, run=run)
-    ]
-    return Explanation(best, log_probability)
-
-
-def _plan(entered: Entered, wanted: Sequence[VarSet]) -> list[RelevantPart]:
+def plan_parts(entered: Entered, wanted: Sequence[VarSet]) -> list[RelevantPart]:
     """Returns one part for all targets, or one for each group, whichever is cheaper and fits."""
     union = reduce(or_, wanted)
     together = entered.part(entered.observed | union, union)
@@ -187,6 +94,15 @@ class Entered:
     def observed(self) -> VarSet:
         """The variables with evidence."""
         return varset(self.likelihoods)
+
+    def log_probability(self) -> float:
+        """Returns ln P(evidence), in nats.
+
+        Raises:
+            LimitError: the tables of its ancestors do not fit.
+            InputError: it is impossible.
+        """
+        return self.part(self.observed, None).compiled().log_probability if self.observed else 0.0
 
     def part(self, roots: VarSet, targets: VarSet | None) -> RelevantPart:
         """Returns the part on which targets depend, among the roots and their ancestors.
@@ -306,8 +222,10 @@ class RelevantPart:
         """Returns the distribution of the variables given the evidence in the part, and ln P(that evidence).
 
         Raises:
+            LimitError: the tables do not fit.
             InputError: the evidence is impossible.
         """
+        self.require()
         try:
             return calibrated(self.columns, self.renumbered, tree=self.tree)
         except InputError:

@@ -11,7 +11,7 @@ from jtsolve.errors import public
 from jtsolve.io.graph import decoded_graph, selection_to_document, write_graph
 from jtsolve.listing import cell_as_text
 from jtsolve.models.framed import Model
-from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.fit import count
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.tables.frames import FrameStyle
 from jtsolve.tables.table import ContinuousTable
@@ -92,7 +92,7 @@ class SelectedGraph:
         table = replace(self.table, provenance={**self.table.provenance, **facts})
         if isinstance(table, ContinuousTable):
             return Model(fit_mixed(tree, table, ess=smoothing or 0.0), self.style)
-        return Model(fit(tree, table, ess=1.0 if smoothing is None else smoothing), self.style)
+        return Model(count(tree, table).model(1.0 if smoothing is None else smoothing), self.style)
 
     def constraints(self, *, require: bool = False) -> Constraints:
         """Returns constraints that restrict `jtsolve.solve` to the superset; see `constraints_within`."""

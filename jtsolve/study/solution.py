@@ -206,7 +206,7 @@ class Solution(ByNames):
         An edge can be removed within the class of decomposable graphs if and only if it lies in exactly one
         clique; the figures of others are missing. Columns, besides `first`, `second` and `removable`:
         `score_loss`, in nats, if the problem is known; of data of states `g2`, `df` and `p` of the test, and
-        `delta_bic`, the BIC without the edge minus that with it (`models.removals` has the definitions); and
+        `delta_bic`, the BIC without the edge minus that with it (`models.edges` has the definitions); and
         `posterior`, the probability of the edge. Positive losses and differences support the edge.
 
         Args:

@@ -154,7 +154,7 @@ class FeatureTree(Distribution):
         )
 
     def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
-        """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
+        """Returns ln P(row) for every row, in nats; see `JunctionTreeModel.log_likelihood`."""
         codes = codes_of(self.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
         gaps_of(self.columns, codes)
         codes = codes.astype(np.int32)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.formats import MODEL, NETWORK, TABLE, kind_of_suffix
+from jtsolve.core.varset import members
 from jtsolve.models.layout import require_room
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.protocol import Distribution
 
 _TEXT_PER_CELL = 60
@@ -82,8 +84,6 @@ def exported(model: Distribution, to: str) -> str:
     """
     MODEL.require(to)
     if to == "td":
-        from jtsolve.models.files.pace import to_pace
-
         return to_pace(model.structure(to))
     if to == "dot":
         return _dot(model)
@@ -111,3 +111,25 @@ def _dot(model: Distribution) -> str:
     if described.boxes and not described.parts:
         return branching_dot(described.boxes[0]) + "\n"
     return tree_dot(model.structure("dot"), model.names) + "\n"
+
+
+def to_pace(tree: JunctionTree) -> str:
+    """Returns the tree without names and tables, in the format of the PACE challenges.
+
+        s td BAGS LARGEST-BAG VERTICES
+        b BAG VERTEX …
+        BAG BAG                           (an edge; all numbers from 1)
+
+    Reference: H. Dell, C. Komusiewicz, N. Talmon, M. Weller, The PACE 2017 challenge, IPEC 2017.
+
+    >>> from jtsolve.core.tree import JunctionTree
+    >>> print(to_pace(JunctionTree(2, (0b11,), ())), end="")
+    s td 1 2 2
+    b 1 1 2
+    """
+    lines = [f"s td {len(tree.cliques)} {tree.treewidth + 1} {tree.n}"]
+    lines += [
+        f"b {i} {' '.join(str(v + 1) for v in members(clique))}" for i, clique in enumerate(tree.cliques, 1)
+    ]
+    lines += [f"{i + 1} {j + 1}" for i, j in tree.edges]
+    return "\n".join(lines) + "\n"

@@ -1,8 +1,8 @@
-"""Conditioning on evidence: the result is again a model, so that every query applies to it.
+"""Evidence as likelihoods of states.
 
 Hard evidence fixes the state of a variable. Soft evidence is virtual evidence (J. Pearl, Probabilistic
 Reasoning in Intelligent Systems, 1988, section 2.2.2): the distribution is multiplied by a likelihood of each
-state, defined up to a factor. Time and memory: linear in the cells of the tables.
+state, defined up to a factor.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.models.columns import position
-from jtsolve.models.inference.marginals import marginals
-from jtsolve.models.messages import propagate
 from jtsolve.options import SMOOTHING
 
 if TYPE_CHECKING:
@@ -24,30 +22,6 @@ if TYPE_CHECKING:
 
     from jtsolve.models.answers import Evidence
     from jtsolve.models.columns import Column
-    from jtsolve.models.layout import CliqueTables
-
-
-def with_evidence(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.float64], float]:
-    """Returns the tables given evidence, as in `Layout`, and ln P(evidence), in nats.
-
-    The tables have shape (cells,).
-
-    Raises:
-        InputError: a variable or state is unknown, a likelihood is invalid, or the evidence is impossible.
-    """
-    weights = likelihoods(tables.columns, evidence)
-    layout = tables.layout
-    values = tables.families.copy()
-    with np.errstate(divide="ignore"):
-        for v, weight in weights.items():
-            place = layout.home[v]
-            shape = [-1 if u == v else 1 for u in layout.cliques[place]]
-            view = layout.table(values, place)
-            view += np.log(weight).reshape(shape)
-    log_probability = propagate(values, layout)
-    if log_probability == -np.inf:
-        raise impossible(tables.columns, marginals(tables), weights, evidence)
-    return layout.normalised(values), log_probability
 
 
 def likelihoods(columns: Sequence[Column], evidence: Evidence) -> dict[int, NDArray[np.float64]]:

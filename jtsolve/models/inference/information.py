@@ -1,7 +1,4 @@
-"""Entropy and mutual information, in nats.
-
-H(P) = Σ_C H(C) - Σ_S H(S)
-"""
+"""Entropy and mutual information across separators, in nats."""
 
 from __future__ import annotations
 
@@ -22,13 +19,6 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.text import Notes
     from jtsolve.models.columns import Column
-    from jtsolve.models.layout import CliqueTables
-
-
-def entropy(model: CliqueTables) -> float:
-    """Returns -Σ P ln P over all configurations, in nats. Time: linear in the cells of the cliques."""
-    possible = model.values > 0
-    return -float(model.values[possible] @ model.families[possible])
 
 
 class EdgeInformation(NamedTuple):
@@ -44,18 +34,25 @@ class EdgeInformation(NamedTuple):
     neighbours: float | None
 
 
-def across_separators(model: CliqueTables, *, most_cells: int = 1 << 20) -> list[EdgeInformation]:
-    """Returns the information across each of `model.tree.edges`; joint tables have up to `most_cells`."""
+def across_separators(
+    tree: JunctionTree, tables: Sequence[NDArray[np.float64]], *, most_cells: int = 1 << 20
+) -> list[EdgeInformation]:
+    """Returns the information across each edge of a tree.
+
+    Args:
+        tree: the junction tree.
+        tables: the marginals of its cliques, shape (states, …) each.
+        most_cells: largest joint table.
+    """
     found = []
-    for (i, j), separator in zip(model.tree.edges, model.tree.separators, strict=True):
-        left, right = (list(members(model.tree.cliques[c] & ~separator)) for c in (i, j))
+    for (i, j), separator in zip(tree.edges, tree.separators, strict=True):
+        left, right = (list(members(tree.cliques[c] & ~separator)) for c in (i, j))
         inner = list(members(separator))
-        table = clique_marginal(model, i, inner)
-        arities = [model.columns[v].arity for v in (*left, *right, *inner)]
+        table = clique_marginal(tree, tables, i, inner)
         information = None
-        if np.prod(arities, dtype=np.float64) <= most_cells:
-            a = clique_marginal(model, i, left + inner).reshape(-1, table.size)
-            b = clique_marginal(model, j, right + inner).reshape(-1, table.size)
+        if tables[i].size * tables[j].size / table.size <= most_cells:
+            a = clique_marginal(tree, tables, i, left + inner).reshape(-1, table.size)
+            b = clique_marginal(tree, tables, j, right + inner).reshape(-1, table.size)
             with np.errstate(divide="ignore", invalid="ignore"):
                 joint = a @ np.where(table.ravel() > 0, b / table.ravel(), 0.0).T
             information = max(0.0, _entropy(a.sum(1)) + _entropy(b.sum(1)) - _entropy(joint))
@@ -63,18 +60,21 @@ def across_separators(model: CliqueTables, *, most_cells: int = 1 << 20) -> list
     return found
 
 
-def clique_marginal(model: CliqueTables, clique: int, variables: Sequence[int]) -> NDArray[np.float64]:
+def clique_marginal(
+    tree: JunctionTree, tables: Sequence[NDArray[np.float64]], clique: int, variables: Sequence[int]
+) -> NDArray[np.float64]:
     """Returns the joint marginal of some members of a clique, shape (states, …), in the given order.
 
     Args:
-        model: the distribution.
-        clique: index in `model.tree.cliques`.
+        tree: the junction tree.
+        tables: the marginals of its cliques, shape (states, …) each.
+        clique: index in `tree.cliques`.
         variables: members of the clique.
     """
-    inside = list(members(model.tree.cliques[clique]))
+    inside = list(members(tree.cliques[clique]))
     axes = tuple(k for k, v in enumerate(inside) if v not in variables)
     left = [v for v in inside if v in variables]
-    return np.transpose(model.tables[clique].sum(axis=axes), [left.index(v) for v in variables])
+    return np.transpose(tables[clique].sum(axis=axes), [left.index(v) for v in variables])
 
 
 def _entropy(table: NDArray[np.float64]) -> float:
@@ -82,28 +82,33 @@ def _entropy(table: NDArray[np.float64]) -> float:
     return -float(positive @ np.log(positive))
 
 
-def described(model: CliqueTables) -> Description:
-    """Returns sizes, and the information across each separator, for people."""
+def described(
+    tree: JunctionTree,
+    columns: Sequence[Column],
+    tables: Sequence[NDArray[np.float64]],
+    figures: dict[str, Any],
+) -> Description:
+    """Returns sizes, and the information across each separator, for people.
+
+    Args:
+        tree: the junction tree.
+        columns: the variables.
+        tables: the marginals of the cliques, shape (states, …) each.
+        figures: of the whole model, shown among the sizes.
+    """
     edges: list[dict[str, Any]] = []
     texts = []
-    across = across_separators(model)
-    for pair, separator, passed in zip(model.tree.edges, model.tree.separators, across, strict=True):
-        inner = [model.columns[v].name for v in members(separator)]
+    across = across_separators(tree, tables)
+    for pair, separator, passed in zip(tree.edges, tree.separators, across, strict=True):
+        inner = [columns[v].name for v in members(separator)]
         known = {"entropy": passed.separator, "mutual_information": passed.neighbours}
         edges.append({"cliques": list(pair), "separator": inner, **known})
         neighbours = "?" if passed.neighbours is None else f"{passed.neighbours:.3f}"
         texts.append(f"H {passed.separator:.3f}, I {neighbours}")
-    sizes, notes = sizes_of(model.tree, model.columns)
-    facts = {
-        "variables": len(model.columns),
-        "cliques": len(model.tree.cliques),
-        "treewidth": model.tree.treewidth,
-        "parameters": model.layout.cells - model.layout.separator_cells,
-        "entropy_nats": entropy(model),
-        **sizes,
-        "separators": edges,
-    }
-    return Description(facts, trees=((model.tree, replace(notes, separators=tuple(texts))),))
+    sizes, notes = sizes_of(tree, columns)
+    counts = {"variables": len(columns), "cliques": len(tree.cliques), "treewidth": tree.treewidth}
+    facts = {**counts, **figures, **sizes, "separators": edges}
+    return Description(facts, trees=((tree, replace(notes, separators=tuple(texts))),))
 
 
 def sizes_of(tree: JunctionTree, columns: Sequence[Column]) -> tuple[dict[str, Any], Notes]:

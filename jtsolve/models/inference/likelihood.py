@@ -1,8 +1,6 @@
-"""Log-likelihoods of rows, complete or with missing values.
+"""Rows of discrete models: the check of their codes, and likelihoods at treewidth 1.
 
-A discrete junction tree is a mixed one without real variables (`inference.mixed`). Time for a row: Σ |C|,
-plus the consistent cells if values are missing. At treewidth 1, as in hidden Chow–Liu trees, messages are
-matrix products over many rows.
+There, as in hidden Chow–Liu trees, messages are matrix products over many rows.
 """
 
 from __future__ import annotations
@@ -12,9 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.models.columns import codes_of
-from jtsolve.models.inference.mixed import of_complete, of_partial
-from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.columns import Column
-    from jtsolve.models.layout import CliqueTables
+    from jtsolve.models.layout import Layout
     from jtsolve.tables.table import Codes
 
 
@@ -32,44 +27,19 @@ _SMALL = 1e-250
 """Sums above this are exact to rounding even if some of their terms underflow."""
 
 
-def log_likelihood(model: CliqueTables, rows: DataTable | Codes) -> NDArray[np.float64]:
-    """Returns ln P(row) for every row, in nats; -inf for impossible rows.
-
-    Args:
-        model: the distribution.
-        rows: a table with the model's columns, weights ignored; or codes of shape (variables, rows), with -1
-            for missing values, which are summed out.
-
-    Raises:
-        InputError: a column is missing, a state is unknown, or a code is out of range.
-    """
-    codes = codes_of(model.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
-    gaps = gaps_of(model.columns, codes)
-    if not gaps.any():
-        return of_complete(model.cliques, codes)
-    out = np.empty(codes.shape[1])
-    out[~gaps] = of_complete(model.cliques, codes[:, ~gaps])
-    if model.tree.treewidth <= 1:
-        out[gaps] = forest_rows(model, codes[:, gaps])
-        gaps &= np.isnan(out)
-    partial = codes[:, gaps]
-    out[gaps] = of_partial(model.cliques, np.where(partial < 0, np.nan, partial))
-    return out
-
-
-def forest_rows(model: CliqueTables, codes: Codes) -> NDArray[np.float64]:
-    """Returns ln P(observed values) of rows with missing values, for a model of treewidth 1.
+def forest_rows(layout: Layout, families: NDArray[np.float64], codes: Codes) -> NDArray[np.float64]:
+    """Returns ln P(observed values) of rows with missing values, for a tree of treewidth 1.
 
     Each message is one matrix product for all rows, without logarithms.
 
     Args:
-        model: the distribution.
+        layout: of the tree.
+        families: its factors, shape (cells,); see `messages.families`.
         codes: shape (variables, rows), negative for missing values.
 
     Returns:
         Shape (rows,); NaN where a probability is 0, or too small relative to others.
     """
-    layout = model.layout
     out = np.zeros(codes.shape[1])
     block = max(1, _BLOCK // sum(layout.arities))
     for start in range(0, len(out), block):
@@ -83,7 +53,7 @@ def forest_rows(model: CliqueTables, codes: Codes) -> NDArray[np.float64]:
             clique, separator = layout.cliques[i], layout.separators[i]
             if clique == separator:
                 continue
-            table = np.exp(layout.table(model.families, i))
+            table = np.exp(layout.table(families, i))
             above = separator or clique[:-1]  # the first clique has two variables without a separator
             message = table if clique[:1] == above else table.T
             for v in set(clique).difference(above):

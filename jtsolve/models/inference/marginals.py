@@ -1,4 +1,4 @@
-"""Marginals of single variables, and checks of queries."""
+"""Checks of queries."""
 
 from __future__ import annotations
 
@@ -10,24 +10,10 @@ from jtsolve.models.columns import position
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from jtsolve.models.columns import Column, RealColumn
-    from jtsolve.models.layout import CliqueTables
 
 MOST_CELLS = 1 << 26
 """Default limit for the largest table of a marginal: half a gigabyte."""
-
-
-def marginals(model: CliqueTables) -> tuple[NDArray[np.float64], ...]:
-    """Returns P(v) for every variable v, shape (states,)."""
-    layout = model.layout
-    found = []
-    for v, place in enumerate(layout.home):
-        others = tuple(k for k, u in enumerate(layout.cliques[place]) if u != v)
-        found.append(layout.table(model.values, place).sum(axis=others))
-    return tuple(found)
 
 
 def require_small(cells: int, variables: int, most_cells: int = MOST_CELLS) -> None:

@@ -158,7 +158,9 @@ def estimate_parameters(
         weights = weights * own * getattr(table, "unit", 1.0)
     observed = rows if gaps is None else np.where(gaps, np.nan, rows)
     with np.errstate(over="ignore"):
-        rounding = np.array([_resolution(column) for column in observed]) ** 2 / 12
+        # The smallest difference between two values of each column.
+        steps_of = (np.diff(np.unique(column[~np.isnan(column)])) for column in observed)
+        rounding = np.array([step.min(initial=inf) for step in steps_of]) ** 2 / 12
     floor = rounding if weights.min() < weights.max() else np.zeros(table.n)
 
     def parameters(sums: Sequence[CellSums], prior: float) -> tuple[MixedClique, ...]:
@@ -207,11 +209,6 @@ def cells_with_drawn_gaps(
         _, kept = collect(cliques, found[:, part])
         found[:, part] = completed(cliques, kept, found[:, part], generator)
     return found
-
-
-def _resolution(column: NDArray[np.float64]) -> float:
-    """Returns the smallest difference between two values of a column; NaN values are missing."""
-    return float(np.diff(np.unique(column[~np.isnan(column)])).min(initial=inf))
 
 
 def _observed(place: Place, rows: NDArray[np.float64], weights: NDArray[np.float64]) -> CellSums:

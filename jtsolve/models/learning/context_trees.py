@@ -220,8 +220,7 @@ class _Growth:
                 if self.run.stop is None:
                     raise
                 break
-            note = f"{len(self.parts)} leaves tried, {len(self.waiting)} waiting"
-            self.run.progress(note=note)
+            self.run.progress(note=f"{len(self.parts)} leaves tried, {len(self.waiting)} waiting")
         self.stop = self.run.stop or Stop.FINISHED
 
     def split(self, i: int) -> None:
@@ -245,10 +244,9 @@ class _Growth:
         if not part.sides:
             return False
         value = sum(self.score(self.parts[kid]) for kid in part.sides) + self.term(part)
-        if _pays(value, self.score(part)):
+        if pays := _pays(value, self.score(part)):
             self.wait(part.sides)
-            return True
-        return False
+        return pays
 
     def added(self, made: list[_Part]) -> tuple[int, ...]:
         """Adds nodes, and returns their positions."""
@@ -262,7 +260,8 @@ class _Growth:
 
     def term(self, part: _Part) -> float:
         """Returns the penalised log-likelihood of the feature of a split."""
-        return _split_term(*(self.parts[kid].total for kid in part.sides)) - self.price
+        totals = [self.parts[kid].total for kid in part.sides]
+        return sum(total * log(total / sum(totals)) for total in totals if total > 0) - self.price
 
     def score(self, part: _Part) -> float:
         """Returns the penalised log-likelihood of a node as a leaf."""
@@ -284,8 +283,7 @@ class _Growth:
         Both sides need enough rows. Forests are compared for as many literals as `_EFFORT` allows, in
         decreasing order of their mutual information with the other variables, one by one.
         """
-        from jtsolve.models.features.kernels.counts import literal_gains, pair_counts
-        from jtsolve.models.features.kernels.forests import forest_gains
+        from jtsolve.models.features.kernels.counts import forest_gains, literal_gains, pair_counts
 
         variables = sorted(part.context.domains)
         if len(variables) < 2:  # noqa: PLR2004 - a literal informs about other variables
@@ -329,12 +327,9 @@ class _Growth:
         table = context_rows(self.table, self.columns, context, rows)
         if tree is None:
             learner = self.learner
-            own = (
-                learner
-                if table.n == self.table.n
-                else replace(learner, constraints=learner.constraints.restricted_to(variables))
-            )
-            tree = own(table, self.run.part(silent=True))
+            if table.n < self.table.n:
+                learner = replace(learner, constraints=learner.constraints.restricted_to(variables))
+            tree = learner(table, self.run.part(silent=True))
         elif tree.n == self.table.n > len(variables):  # the root's, with variables of one state
             tree = tree_on(tree, variables)
         counts = count(tree, table)
@@ -395,42 +390,33 @@ class _Growth:
 
 
 class _Trials:
-    """Penalties tried on one growth, the largest first.
+    """Penalties and priors tried on one growth by the likelihood of validation rows.
+
+    For complete rows, the counts in each leaf suffice. Others need the feature tree.
 
     Attributes:
         best: the best penalty and prior.
     """
 
-    def __init__(self, growth: _Growth, validation: Codes) -> None:
+    def __init__(self, growth: _Growth, codes: Codes) -> None:
         self.growth = growth
-        self.rows = _HeldOut(growth, validation)
         self.best: Best[tuple[float, float]] = Best()
+        gaps = gaps_of(growth.columns, codes)
+        self.partial, self.codes = codes[:, gaps], codes[:, ~gaps]
+        self.inside = {0: np.arange(self.codes.shape[1])}
+        self.found: dict[int, NDArray[np.float64]] = {}
 
     def run(self, penalties: Sequence[float]) -> None:
         """Tries penalties, the largest first, until one is no better or the run ends."""
 
         def learn(penalty: float) -> tuple[tuple[float, float], float]:
             self.growth.grow(penalty)
-            means = self.rows.means(penalty)
+            means = self.means(penalty)
             at = int(np.argmax(means))
             return (penalty, PRIORS[at]), float(means[at])
 
         score = self.growth.learner.score.name
         self.best.search(penalties, learn, lambda one: {"score": score, "penalty": one}, self.growth.run)
-
-
-class _HeldOut:
-    """Validation rows, and their log-likelihood under prunings of a growth and several priors.
-
-    For complete rows, the counts in each leaf suffice. Others need the feature tree.
-    """
-
-    def __init__(self, growth: _Growth, codes: Codes) -> None:
-        self.growth = growth
-        gaps = gaps_of(growth.columns, codes)
-        self.partial, self.codes = codes[:, gaps], codes[:, ~gaps]
-        self.inside = {0: np.arange(self.codes.shape[1])}
-        self.found: dict[int, NDArray[np.float64]] = {}
 
     def means(self, penalty: float) -> NDArray[np.float64]:
         """Returns the mean log-likelihood of a row for each prior, in nats."""
@@ -478,9 +464,3 @@ class _HeldOut:
 def _pays(value: float, leaf: float) -> bool:
     """Returns whether a split scores more than its leaf, beyond rounding: ties keep the smaller tree."""
     return value > leaf + _ROUNDING * abs(leaf)
-
-
-def _split_term(*totals: float) -> float:
-    """Returns the log-likelihood of a feature that these numbers of rows fail and meet."""
-    whole = sum(totals)
-    return sum(total * log(total / whole) for total in totals if total > 0)

@@ -86,6 +86,12 @@ def count(
     Raises:
         InputError: the tree does not match the table, or the weights are invalid.
         LimitError: the tables do not fit in memory.
+
+    >>> from jtsolve.tables.table import DataTable
+    >>> from jtsolve.core.tree import JunctionTree
+    >>> table = DataTable(("a",), (("no", "yes"),), np.array([[0, 1, 1]]))
+    >>> count(JunctionTree(1, [0b1], []), table).model(1.0).tables[0].tolist()
+    [0.375, 0.625]
     """
     require_match(tree, table)
     if isinstance(table, PartitionedTable):
@@ -123,37 +129,6 @@ def _added(several: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]
     """Returns the sum of counts; None stands for no rows."""
     present = [one for one in several if one is not None]
     return np.sum(present, axis=0) if present else None
-
-
-def fit(
-    tree: JunctionTree,
-    table: DataTable | PartitionedTable,
-    *,
-    ess: float = 1.0,
-    weights: ArrayLike | None = None,
-    run: Run | None = None,
-) -> JunctionTreeModel:
-    """Returns the model of a tree with tables fitted to data.
-
-    Args:
-        tree: over the columns of the table, in their order.
-        table: the data, with its weights.
-        ess: equivalent sample size of the Dirichlet prior; 0 for maximum likelihood.
-        weights: see `count`.
-        run: see `count`.
-
-    Raises:
-        InputError: the tree does not match the table, or the weights are invalid.
-        ChoiceError: the equivalent sample size is negative or not finite.
-        LimitError: the tables do not fit in memory.
-
-    >>> from jtsolve.tables.table import DataTable
-    >>> from jtsolve.core.tree import JunctionTree
-    >>> table = DataTable(("a",), (("no", "yes"),), np.array([[0, 1, 1]]))
-    >>> fit(JunctionTree(1, [0b1], []), table, ess=1.0).tables[0].tolist()
-    [0.375, 0.625]
-    """
-    return count(tree, table, weights, run).model(ess)
 
 
 def require_match(tree: JunctionTree, table: AnyTable) -> None:

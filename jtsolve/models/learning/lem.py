@@ -42,11 +42,11 @@ from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.leaves import codes_in
-from jtsolve.models.learning.validation import PRIORS, Best
+from jtsolve.models.learning.validation import PRIORS, Best, likeliest
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -129,35 +129,24 @@ class Lem:
         table, _ = task.states(self.name)
         task.require_prior("a feature tree")
         if task.validation is None:
-            growth = _Growth(table, self, run)
-            growth.grow()
-            return growth.tree(task.ess, {"jtsolve": __version__})
+            return _Growth(table, self, run).grown()(task.ess)
         codes = task.validation
 
-        def learn(threshold: float) -> tuple[tuple[_Growth, float], float]:
-            growth = _Growth(table, self.at(threshold), run)
-            growth.grow()
-            means = [float(growth.tree(ess, {}).log_likelihood(codes).mean()) for ess in PRIORS]
-            k = int(np.argmax(means))
-            return (growth, PRIORS[k]), means[k]
+        def learn(threshold: float) -> tuple[FeatureTree, float]:
+            return likeliest(map(_Growth(table, self.at(threshold), run).grown(), PRIORS), codes)
 
-        best: Best[tuple[_Growth, float]] = Best()
-        best.search(
-            self.thresholds or (_LEVELS if self.delta is None else _DELTAS),
-            learn,
-            lambda value: {"threshold": value},
-            run,
-        )
+        best: Best[FeatureTree] = Best()
+        thresholds = self.thresholds or (_LEVELS if self.delta is None else _DELTAS)
+        best.search(thresholds, learn, lambda value: {"threshold": value}, run)
         assert best.model is not None, "there is a threshold to try"
-        chosen, ess = best.model
         remarks = {
+            **best.model.provenance,
             "validation_log_likelihood": best.mean,
             "thresholds_tried": best.tried,
             "smoothing_candidates": list(PRIORS),
             "stop": (run.stop or Stop.FINISHED).value,
-            "jtsolve": __version__,
         }
-        return chosen.tree(ess, remarks)
+        return replace(best.model, provenance=MappingProxyType(remarks))
 
     def at(self, threshold: float) -> Lem:
         """Returns the same options with another δ, or another level."""
@@ -240,8 +229,8 @@ class _Growth:
         self.waiting: list[tuple[int, Context, NDArray[np.int64]]] = []
         self.stop = Stop.FINISHED
 
-    def grow(self) -> None:
-        """Grows the tree until no context is left."""
+    def grown(self) -> Callable[[float], FeatureTree]:
+        """Grows the tree until no context is left; returns it by its prior."""
         rows = np.arange(self.table.rows)
         variables = sorted(self.root.domains)
         self.place(self.root, rows, [variables] if variables else [])
@@ -255,8 +244,9 @@ class _Growth:
                 self.stop = self.run.stop or Stop.INTERRUPTED
                 self.close(at, context, inside)
             self.run.progress(note=f"{len(self.nodes)} nodes, {len(self.waiting)} contexts left")
+        return self.tree
 
-    def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
+    def tree(self, ess: float) -> FeatureTree:
         """Returns the tree with the probabilities for a prior."""
         settings = {field.name: getattr(self.how, field.name) for field in fields(self.how)}
         remarks = {
@@ -264,7 +254,7 @@ class _Growth:
             "features": {"lem": settings},
             "smoothing_ess": ess,
             "stop": self.stop.value,
-            **facts,
+            "jtsolve": __version__,
         }
         nodes = tuple(one if isinstance(one, Product) else one.node(ess) for one in self.nodes)
         return FeatureTree(self.columns, nodes, MappingProxyType(remarks))

@@ -36,7 +36,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.learning.mixed_tree import with_margins
 from jtsolve.models.learning.tree import by_prior
-from jtsolve.models.learning.validation import PRIORS, Best
+from jtsolve.models.learning.validation import PRIORS, Best, likeliest
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
 from jtsolve.options import VALIDATE
@@ -178,11 +178,7 @@ class Mixtures:
 
             def learn(size: int, at: FitTask = at) -> tuple[Mixture, float]:
                 mixture = self.em(at, size, run)
-                tried = () if run.stop else PRIORS
-                models = [mixture, *_with_priors(mixture, task, tried)]
-                means = [_mean(one.log_likelihood(rows), np.ones(rows.shape[1])) for one in models]
-                k = int(np.argmax(means))
-                return models[k], means[k]
+                return likeliest([mixture, *_with_priors(mixture, task, () if run.stop else PRIORS)], rows)
 
             def facts(size: int, width: int | None = width) -> dict[str, int]:
                 return {"components": size} | ({} if width is None else {"treewidth": width})

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from jtsolve.core.result import require_tree
 from jtsolve.models.learning.fit import count
 from jtsolve.models.learning.mixed_tree import columns_for, fit_mixed
-from jtsolve.models.learning.validation import PRIORS
+from jtsolve.models.learning.validation import PRIORS, likeliest
 from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.solving import findings_of, solve
-from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
+from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.answers import Rows
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.learning.mixed_tree import Columns
     from jtsolve.models.learning.task import FitTask
@@ -59,10 +56,12 @@ class Tree:
                 "seed": run.seed,
             }
         table = replace(task.table, provenance=MappingProxyType({**task.table.provenance, **facts}))
-        if task.validation is not None:
-            model: AnyModel = fit_validated(tree, table, task.validation, score=task.score, run=run)
-            return model
-        return by_prior(tree, table, task.score, run=run)(task.ess)
+        model = by_prior(tree, table, task.score, run=run)
+        if task.validation is None:
+            return model(task.ess)
+        best, mean = likeliest(map(model, PRIORS), task.validation)
+        chosen = {"smoothing_candidates": list(PRIORS), "validation_log_likelihood": mean}
+        return replace(best, provenance=MappingProxyType({**best.provenance, **chosen}))
 
 
 def by_prior(
@@ -94,39 +93,3 @@ def by_prior(
         own = columns or columns_for(tree, table, score, weights)
         return lambda ess: fit_mixed(tree, table, ess=ess, score=score, run=run, weights=weights, columns=own)
     return count(tree, table, weights, run).model
-
-
-def fit_validated(
-    tree: JunctionTree,
-    table: AnyTable,
-    validation: DataTable | Rows,
-    *,
-    score: ScoreFunction | None = None,
-    run: Run | None = None,
-) -> Any:
-    """Returns the model with the prior, among `PRIORS`, that maximises the likelihood of validation rows.
-
-    Ties go to the smallest prior. The provenance of the model has the choice.
-
-    Args:
-        tree: see `by_prior`.
-        table: the training data.
-        validation: other rows of the same columns: a discrete table, or codes and numbers of shape (columns,
-            rows); see `protocol.Distribution`.
-        score: see `by_prior`.
-        run: see `by_prior`.
-
-    Raises:
-        InputError, ChoiceError, LimitError: as `by_prior`.
-    """
-    models = by_prior(tree, table, score, run=run)
-    own = validation.weights if isinstance(validation, DataTable) else None
-    best: Any = None
-    most = -inf
-    for ess in PRIORS:
-        model: Any = models(ess)
-        mean = float(np.average(model.log_likelihood(validation), weights=own))
-        if best is None or mean > most:
-            best, most = model, mean
-    facts = {"smoothing_candidates": list(PRIORS), "validation_log_likelihood": most}
-    return replace(best, provenance=MappingProxyType({**best.provenance, **facts}))

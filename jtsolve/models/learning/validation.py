@@ -1,10 +1,12 @@
-"""Choice by validation rows, around any learner: candidates are tried in order until one is no better."""
+"""Choice by validation rows, around any learner: of a prior, or among candidates, until one is no better."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import numpy as np
 
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import LimitError
@@ -12,7 +14,11 @@ from jtsolve.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from numpy.typing import NDArray
+
     from jtsolve.core.run import Run
+    from jtsolve.models.answers import Rows
+    from jtsolve.tables.table import DataTable
 
 Model = TypeVar("Model")
 Candidate = TypeVar("Candidate")
@@ -20,6 +26,25 @@ Candidate = TypeVar("Candidate")
 PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Equivalent sample sizes among which validation rows choose: half a decade apart, from almost none to 1000
 rows."""
+
+
+def likeliest(
+    models: Iterable[Model], rows: DataTable | Rows, weights: NDArray[Any] | None = None
+) -> tuple[Model, float]:
+    """Returns the model under which rows are likeliest, the first of equals, and their mean log-likelihood.
+
+    Args:
+        models: at least one.
+        rows: as for `log_likelihood`.
+        weights: of the rows, shape (rows,); None for 1.
+    """
+    best: Any = None
+    most = -inf
+    for model in models:
+        mean = float(np.average(cast("Any", model).log_likelihood(rows), weights=weights))
+        if best is None or mean > most:
+            best, most = model, mean
+    return best, most
 
 
 @dataclass(slots=True)

@@ -309,10 +309,7 @@ def score_features(
         literals: (candidates, 2), variable and state of the literal to add.
         states: (candidates, 2, variables), the states left if the candidate fails, and if it holds.
         labels: (candidates, 2, variables), the initial components; receives those of LMIP.
-        g_test: see `partition`, like `value`, `q` and `least`.
-        value: see `partition`.
-        q: see `partition`.
-        least: see `partition`.
+        g_test, value, q, least: see `partition`.
         out: (candidates, 3), receives the logarithms of the scores of both sides, and the information, in
             nats times rows, of the candidate on the single variables.
         halt: see `threads.run_kernel`.
@@ -329,39 +326,15 @@ def score_features(
             if holds[r] and codes[v, r] == state:
                 picked[r] = True
                 total += weights[r]
-        inside, apart = codes[:, picked], codes[:, ~picked]
-        counts = pair_counts(inside, weights[picked], first, halt)
+        counts = pair_counts(codes[:, picked], weights[picked], first, halt)
         others = np.maximum(whole - counts, 0.0)
-        partition(
-            apart,
-            weights[~picked],
-            others,
-            all_rows - total,
-            first,
-            states[c, 0],
-            g_test,
-            value,
-            q,
-            least,
-            labels[c, 0],
-            halt,
-        )
-        partition(
-            inside,
-            weights[picked],
-            counts,
-            total,
-            first,
-            states[c, 1],
-            g_test,
-            value,
-            q,
-            least,
-            labels[c, 1],
-            halt,
-        )
-        out[c, 0] = log_score(labels[c, 0], states[c, 0])
-        out[c, 1] = log_score(labels[c, 1], states[c, 1])
+        for side in range(2):  # where the candidate fails, and where it holds
+            inside = picked if side else ~picked
+            own, mass = (counts, total) if side else (others, all_rows - total)
+            left, found = states[c, side], labels[c, side]
+            rows, times = codes[:, inside], weights[inside]
+            partition(rows, times, own, mass, first, left, g_test, value, q, least, found, halt)
+            out[c, side] = log_score(found, left)
         out[c, 2] = 0.0
         for s in range(first[-1]):
             out[c, 2] += _term(counts[s, s], total) + _term(others[s, s], all_rows - total)
