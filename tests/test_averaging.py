@@ -98,7 +98,7 @@ def test_edge_odds_multiply_the_weight_of_a_graph_for_each_edge(odds: float) -> 
 def test_edge_odds_must_be_positive_and_finite() -> None:
     for odds in (0.0, -1.0, inf, float("nan")):
         with pytest.raises(ChoiceError, match="odds of an edge"):
-            set_weights(uniform(2), odds)
+            average(uniform(2), edge_odds=odds)
 
 
 @pytest.mark.parametrize("seed", range(6))

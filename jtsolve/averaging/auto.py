@@ -110,5 +110,5 @@ class Auto:
             return self.exact
         plain = not ON_DEVICE.objections(problem.with_star())
         sizes = (problem.n + star, problem.max_clique_size + star)
-        fits = self.exact.fits(*sizes, query.limits, drawn=drawn, plain=plain)
+        fits = self.exact.fits(*sizes, query.run.limits, drawn=drawn, plain=plain)
         return self.exact if fits and not EXACT.objections(problem.with_star()) else self.chains

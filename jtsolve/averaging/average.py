@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from jtsolve.averaging.method import Query
+from jtsolve.averaging.method import Query, require_room
 from jtsolve.averaging.registry import method_of
-from jtsolve.averaging.running import require_room
 from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError
 
@@ -91,7 +90,7 @@ def draw_trees(
         raise ChoiceError(f"the number of trees is {count}; draw at least 1")
     _require_odds(edge_odds)
     query = Query(problem, run or Run(), edge_odds, THRESHOLD)
-    require_room(count, problem.n, query.limits)
+    require_room(count, problem.n, query.run.limits)
     with query.run.phase("drawing trees"):
         return method_of(method).draw(query, count)
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from jtsolve.averaging.auto import Auto
 from jtsolve.averaging.posterior import Strengths
 from jtsolve.cluster import ClusterLostError, WorkersLostError
-from jtsolve.core.result import Status, Stop
+from jtsolve.core.result import Status, Stop, require_tree
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
-    from jtsolve.core.result import Result
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
@@ -116,20 +115,18 @@ def bootstrap(
 
     Args:
         table: the data; rows have multiplicities.
-        count: number of resamples.
+        count: number of resamples, at least 1.
         learner: finds the tree of each resample.
         run: limits and seed, progress and interruption; None for the defaults.
         cluster: runs each resample as a task; None for this process, one after the other.
 
     Raises:
-        ChoiceError: the count is not positive, the rows are in partitions, the backend refuses the problem,
-            or no tree meets the constraints.
+        ChoiceError: the rows are in partitions, the backend refuses the problem, or no tree meets the
+            constraints.
         InputError: a resample cannot be scored.
         LimitError: a limit, or the loss of the cluster, before the first tree.
         KeyboardInterrupt: Ctrl-C or SIGTERM before the first tree.
     """
-    if count < 1:
-        raise ChoiceError(f"the number of resamples is {count}; give 1 or more")
     if isinstance(table, PartitionedTable):
         raise ChoiceError(
             "bootstrap needs all rows in one table, and these are in partitions; read them as one table"
@@ -140,9 +137,9 @@ def bootstrap(
     name, stop = "", Stop.FINISHED
     seeds = np.random.SeedSequence(run.seed).spawn(count)
     with run.interruptible():
-        job = _Resampling(table, learner, run)
+        data = (table, learner, run, seeds)
         try:
-            for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
+            for found in _here(*data) if cluster is None else _on(cluster, *data):
                 for u, v in found.edges:
                     seen[u, v] += 1
                     seen[v, u] += 1
@@ -161,8 +158,7 @@ def bootstrap(
     return Strengths(seen / done, done, count, optimal, name, run.seed, stop)
 
 
-@dataclass(frozen=True, slots=True)
-class _Resample:
+class _Resample(NamedTuple):
     """The tree of a resample."""
 
     edges: tuple[tuple[int, int], ...]
@@ -170,63 +166,49 @@ class _Resample:
     backend: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Resampling:
-    """The searches of all resamples."""
-
-    table: Table
-    learner: Learner
-    run: Run
-
-    def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
-        """Yields the trees one after the other."""
-        for done, seed in enumerate(seeds):
-            if not self.run.progress(note=f"resample {done + 1} of {len(seeds)}", done=done / len(seeds)):
-                return
-            part = self.run.part(self.run.left / (len(seeds) - done), silent=True)
-            try:
-                result = self.learner.search(_drawn(self.table, seed), part)
-            except StoppedError:
-                return
-            if self.run.stop is Stop.INTERRUPTED:  # the resample is incomplete
-                return
-            yield _found(result)
-
-    def on(self, cluster: Cluster, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
-        """Yields the trees of workers as they arrive."""
-        with cluster.connected() as workers:
-            data = workers.share(self.table)
-            if self.run.stop is not None:
-                return
-            turns = -(-len(seeds) // workers.threads)
-            seconds = None if self.run.left == inf else self.run.left / turns
-            futures = [
-                workers.submit(_searched, data, self.learner, seconds, self.run.seed, seed) for seed in seeds
-            ]
-            stop = lambda: self.run.stop is not None  # noqa: E731
-            with closing(workers.as_completed(futures, stop=stop)) as finished:
-                for done, future in enumerate(finished):
-                    self.run.progress(
-                        note=f"{done + 1} of {len(seeds)} resamples", done=(done + 1) / len(seeds)
-                    )
-                    yield workers.result_of(future)
+def _here(
+    table: Table, learner: Learner, run: Run, seeds: Sequence[np.random.SeedSequence]
+) -> Iterator[_Resample]:
+    """Yields the trees of all resamples one after the other."""
+    for done, seed in enumerate(seeds):
+        if not run.progress(note=f"resample {done + 1} of {len(seeds)}", done=done / len(seeds)):
+            return
+        try:
+            found = _searched(table, learner, run.part(run.left / (len(seeds) - done), silent=True), seed)
+        except StoppedError:
+            return
+        if run.stop is Stop.INTERRUPTED:  # the resample is incomplete
+            return
+        yield found
 
 
-def _searched(
+def _on(
+    cluster: Cluster, table: Table, learner: Learner, run: Run, seeds: Sequence[np.random.SeedSequence]
+) -> Iterator[_Resample]:
+    """Yields the trees of workers as they arrive."""
+    with cluster.connected() as workers:
+        data = workers.share(table)
+        if run.stop is not None:
+            return
+        turns = -(-len(seeds) // workers.threads)
+        seconds = None if run.left == inf else run.left / turns
+        futures = [workers.submit(_on_worker, data, learner, seconds, run.seed, seed) for seed in seeds]
+        with closing(workers.as_completed(futures, stop=lambda: run.stop is not None)) as finished:
+            for done, future in enumerate(finished, start=1):
+                run.progress(note=f"{done} of {len(seeds)} resamples", done=done / len(seeds))
+                yield workers.result_of(future)
+
+
+def _on_worker(
     table: Table, learner: Learner, seconds: float | None, seed: int, drawing: np.random.SeedSequence
 ) -> _Resample:
-    """Returns the tree of a resample; runs on a worker."""
-    run = Run(Limits(seconds, threads=1, seed=seed))
-    return _found(learner.search(_drawn(table, drawing), run))
+    return _searched(table, learner, Run(Limits(seconds, threads=1, seed=seed)), drawing)
 
 
-def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
-    return resampled(table, np.random.default_rng(seed))
-
-
-def _found(result: Result) -> _Resample:
-    assert result.tree is not None, "a search without a tree raises an error"
-    edges = tuple(sorted(result.tree.graph_edges))
+def _searched(table: Table, learner: Learner, run: Run, drawing: np.random.SeedSequence) -> _Resample:
+    """Returns the tree of a resample."""
+    result = learner.search(resampled(table, np.random.default_rng(drawing)), run)
+    edges = tuple(sorted(require_tree(result).graph_edges))
     return _Resample(edges, result.status is Status.OPTIMAL, result.backend)
 
 

@@ -18,17 +18,16 @@ import numpy as np
 from jtsolve.averaging.draws import trees_of
 from jtsolve.averaging.enclosure import Enclosure, enclose
 from jtsolve.averaging.items import draw_neighbours
-from jtsolve.averaging.method import Draws, Tabulated
+from jtsolve.averaging.method import Draws, Tabulated, best_tree, ended, require_supported
 from jtsolve.averaging.multipliers import bytes_of_start, start_of
 from jtsolve.averaging.posterior import Intervals
-from jtsolve.averaging.running import best_tree, ended, require_room
 from jtsolve.averaging.score_table import has_every_score
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, StoppedError, colex_table
 from jtsolve.core.varset import bounded_subsets, members, varset
-from jtsolve.errors import ChoiceError, NotConvergedError, RefusedError
+from jtsolve.errors import ChoiceError, NotConvergedError
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import Query
@@ -96,7 +95,6 @@ class Certified(Tabulated):
 
         Their distribution is off the posterior by the width of the evidence, in total variation.
         """
-        require_room(count, query.problem.n, query.limits)
         with query.working():
             _, known = self._enclosed(query)
             if known is None:
@@ -115,7 +113,7 @@ class Certified(Tabulated):
 
     def _enclosed(self, query: Query) -> tuple[Problem, Enclosure | None]:
         """Returns the problem with the prior's weights, and what is proved of it."""
-        require_certifiable(query.problem)
+        require_supported(query.problem, CERTIFIABLE, "certified sums")
         query.run.require_memory(
             bytes_of_start(query.problem), "certified sums need", "a smaller treewidth, fewer columns."
         )
@@ -130,16 +128,6 @@ class Certified(Tabulated):
         known = Enclosure(start.tree, self.tolerance, -start.lattice.error(nothing, nothing))
         enclose(start, known, query.run)
         return problem, known
-
-
-def require_certifiable(problem: Problem) -> None:
-    """Refuses a problem that certified sums do not support.
-
-    Raises:
-        RefusedError: with every reason.
-    """
-    if objections := CERTIFIABLE.objections(problem):
-        raise RefusedError("certified sums", objections)
 
 
 def _with_odds(problem: Problem, edge_odds: float) -> Problem:

@@ -5,7 +5,7 @@ temperatures, whose neighbours exchange their graphs: a chain at one temperature
 remain in one of two modes of a posterior for ever, and appear stationary. All chains but that of the best
 tree cool down to their temperatures first, since their coldest graphs would freeze at the start; while they
 cool, the graphs of a chain are resampled in proportion to their weights. The temperatures are spaced again
-(`tempering`) whenever the chains are compared. If the chains disagree, the posterior is marked as not
+(`moves.respaced`) whenever the chains are compared. If the chains disagree, the posterior is marked as not
 converged.
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. Proposals add
@@ -17,7 +17,7 @@ result.
 Time: about 3·10^6 proposals per second and core; a round has 10^2, or 4n, proposals at each temperature, and
 as many more at exponent 1. Memory: n²/8 bytes per round and chain.
 
-References: see `kernels.edge_chain` and `diagnostics`.
+References: see `kernels.edge_chain` and `traces`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.averaging.method import Draws, Tabulated
-from jtsolve.averaging.moves import ChainScores, ChainSetup, ChainState, advanced, run_rounds
-from jtsolve.averaging.running import best_tree
+from jtsolve.averaging.method import Draws, Tabulated, best_tree, require_supported
+from jtsolve.averaging.moves import (
+    ChainScores,
+    ChainSetup,
+    ChainState,
+    advanced,
+    exponents,
+    proposals_of,
+    respaced,
+    run_rounds,
+    worths_of,
+)
 from jtsolve.averaging.score_table import (
     MOST_SETS,
     RoundedScores,
     ScoresOnDemand,
     has_every_score,
 )
-from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
 from jtsolve.averaging.traces import (
     Demands,
     Sample,
@@ -57,7 +65,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members, neighbours_of
-from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
+from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
 from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.problem import Tabulation
 
@@ -192,7 +200,7 @@ class Chains(Tabulated):
 
     def _run(self, query: Query) -> tuple[JunctionTree | None, Sample, float]:
         """Returns the start of the second chain, the sample, and the seconds of the chains."""
-        require_movable(query.problem)
+        require_supported(query.problem, MOVABLE, "chains")
         # A search that leaves the chains most of the time.
         start = best_tree(query.problem, query.run.part(min(CHAINS.search, 0.2 * query.run.left)))
         began = query.run.elapsed
@@ -205,17 +213,6 @@ class Chains(Tabulated):
             cluster=query.cluster,
         )
         return start, sample, query.run.elapsed - began
-
-
-def require_movable(problem: Problem) -> None:
-    """Refuses a problem that the chains do not support.
-
-    Raises:
-        RefusedError: with every reason.
-    """
-    objections = MOVABLE.objections(problem)
-    if objections:
-        raise RefusedError("chains", objections)
 
 
 def run_chains(
@@ -233,7 +230,7 @@ def run_chains(
     If the cluster is lost, `diagnostics["stop"]` is "lost".
 
     Args:
-        problem: one that `require_movable` accepts.
+        problem: one that `MOVABLE` supports.
         edge_odds: prior odds of an edge.
         how: the options.
         start: start of the second chain; None for a random tree.
@@ -364,7 +361,7 @@ class _RunningChains:
         self.clock[:, 1] = min(self.constants.cooling * n, self.rounds // 2) if temperatures > 1 else 0
         if start is not None:  # the best tree is cold already
             self.clock[1, 1] = 0
-        self.counts = np.zeros((how.chains, 2 + 2 * temperatures), np.int64)
+        self.counts = np.zeros((how.chains, 1 + temperatures), np.int64)
         self.graphs = np.zeros((how.chains, 0, *words.shape[1:]), np.uint32)
         self.heights = np.zeros((how.chains, 0))
         self.done = self.spaced = 0
@@ -390,7 +387,7 @@ class _RunningChains:
         # A pair exchanges in every other round, after cooling and since the last spacing.
         first = np.minimum(np.maximum(self.clock[:, 1:], self.spaced), self.done)
         tried = (self.done + 1 - parity) // 2 - (first + 1 - parity) // 2
-        return (self.counts[:, 3 + pairs] - self.swaps).sum(axis=0), tried.sum(axis=0)
+        return (self.counts[:, 2 + pairs] - self.swaps).sum(axis=0), tried.sum(axis=0)
 
     def space_temperatures(self) -> None:
         """Spaces the temperatures by the exchanges since the last spacing."""
@@ -399,7 +396,7 @@ class _RunningChains:
             betas = respaced(self.setup.betas, 1 - accepted / np.maximum(1, tried))
             self.setup = self.setup._replace(betas=betas)
             self.spaced = self.done
-            self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
+            self.swaps = self.counts[:, 2:].copy()
 
     def pace_cooling(self) -> None:
         """Runs two pieces, and limits the rounds of cooling to a share of the time left."""
@@ -461,8 +458,7 @@ class _RunningChains:
 
     def _in_threads(self, rounds: int) -> None:
         """Runs the chains a hundred rounds at a time."""
-        pool = ThreadPoolExecutor(self.run.threads)
-        try:
+        with ThreadPoolExecutor(self.run.threads) as pool:
             while self.done < rounds:
                 part = slice(self.done, min(self.done + self.setup.piece, rounds))
                 tasks = [
@@ -480,8 +476,6 @@ class _RunningChains:
                 done = part.stop / self.rounds
                 run_tasks(pool, tasks, lambda _i, done=done: self.run.progress(done=done, note="chains"))  # type: ignore[misc]
                 self.done = part.stop
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def sample(self) -> Sample:
         """Returns the trace after the first half, the warm-up, and whether the chains have converged."""
@@ -492,7 +486,7 @@ class _RunningChains:
             graphs = graphs[:, :, :n] & packed_neighbours([(1 << n) - 1] * (n + 1))[:n]
             graphs = graphs[..., : word_count(n)]
         agreement = agreement_of(graphs, heights, self.constants.demands)
-        proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
+        proposals, accepted = self.counts[:, :2].sum(axis=0).tolist()
         temperatures, (exchanged, proposed) = len(self.setup.betas), self.exchanges()
         swap_rates = (exchanged[proposed > 0] / proposed[proposed > 0]).tolist()
         diagnostics = {
@@ -505,7 +499,6 @@ class _RunningChains:
             "acceptance": accepted / max(1, proposals),
             **agreement.figures(),
             "least_swap_rate": min(swap_rates, default=None),
-            "round_trips": trips,
         }
         # Graphs of cooling chains follow another distribution: none may be in the second half.
         cooled = self.clock[:, 1].max() <= kept.start

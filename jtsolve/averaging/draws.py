@@ -156,11 +156,8 @@ def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:
 
 def _on_all_threads(tasks: Sequence[Callable[[], object]], run: Run, note: str) -> None:
     """Runs tasks on all threads."""
-    pool = ThreadPoolExecutor(run.threads)
-    try:
+    with ThreadPoolExecutor(run.threads) as pool:
         run_tasks(pool, tasks, lambda _i: run.progress(note=note))
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def trees_of(graphs: Iterable[tuple[VarSet, ...]]) -> list[JunctionTree]:

@@ -10,18 +10,17 @@ import numpy as np
 
 from jtsolve.averaging.device.plan import SumsPlan
 from jtsolve.averaging.device.run import DeviceSums, on_host, summed
-from jtsolve.averaging.diagnostics import distribution
 from jtsolve.averaging.draws import arrange_tables, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
-from jtsolve.averaging.method import Draws, Tabulated
+from jtsolve.averaging.method import Draws, Tabulated, best_tree, require_room, require_supported
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import ROUNDING
-from jtsolve.averaging.running import best_tree, require_room
 from jtsolve.averaging.sums import Sums
+from jtsolve.averaging.traces import distribution
 from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, set_weights
 from jtsolve.core.cuda import DeviceChoice, choose_device
 from jtsolve.core.varset import members
-from jtsolve.errors import ChoiceError, InternalError, RefusedError
+from jtsolve.errors import ChoiceError, InternalError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +61,7 @@ class Exact(Tabulated):
     def average(self, query: Query) -> GraphPosterior | None:
         """See `AveragingMethod`."""
         problem = self._summable(query)
-        require_room(self.draws, query.problem.n, query.limits)
+        require_room(self.draws, query.problem.n, query.run.limits)
         with query.working():
             parts = self._parts(query, problem)
             if parts is None:
@@ -72,7 +71,6 @@ class Exact(Tabulated):
     def draw(self, query: Query, count: int) -> Draws | None:
         """See `AveragingMethod`."""
         problem, run = self._summable(query), query.run
-        require_room(count, query.problem.n, query.limits)
         with query.working():
             sums = self._sums(query, problem, drawn=True)
             if sums.log_total == -inf:
@@ -151,8 +149,7 @@ class Exact(Tabulated):
             RefusedError: exact sums do not support the problem; with every reason.
         """
         problem = query.problem.with_star()
-        if objections := (ON_DEVICE if self.device == "cuda" else EXACT).objections(problem):
-            raise RefusedError("exact sums", objections)
+        require_supported(problem, ON_DEVICE if self.device == "cuda" else EXACT, "exact sums")
         return problem
 
     def _sums(self, query: Query, problem: Problem, *, drawn: bool = False) -> Sums | PlainSums | DeviceSums:

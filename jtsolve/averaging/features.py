@@ -82,11 +82,8 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
         tasks += [
             partial(describe_sets, size, first, last, NEGLIGIBLE, *rest) for first, last in pairwise(bounds)
         ]
-    pool = ThreadPoolExecutor(run.threads)
-    try:
+    with ThreadPoolExecutor(run.threads) as pool:
         run_tasks(pool, tasks, lambda _i: run.progress(note="features"))
-    finally:
-        pool.shutdown(cancel_futures=True)
     complete, clique, separator = out
     connected = ratio(sums.connected_total, sums.total)
     complete[0] = 1.0

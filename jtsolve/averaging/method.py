@@ -1,4 +1,4 @@
-"""The protocol of averaging methods, with their queries and results.
+"""The protocol of averaging methods, with their queries, results and refusals.
 
 A method is a frozen value whose fields are its options; `registry` lists the methods.
 """
@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from jtsolve.averaging.posterior import GraphPosterior
-from jtsolve.averaging.running import ended
 from jtsolve.core.machine import describe_machine
+from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
+from jtsolve.errors import LimitError, RefusedError
 from jtsolve.scoring.problem import WHOLE, Tabulation
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from jtsolve.cluster import Cluster
+    from jtsolve.core.backend import Capabilities
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge", "niw")
 """Scores that are logarithms of marginal likelihoods."""
+_PER_VERTEX = 200
+"""Bytes of a drawn tree per vertex."""
 
 
 class SourceRows(NamedTuple):
@@ -55,11 +60,6 @@ class Query:
     threshold: float
     cluster: Cluster | None = None
     rows: SourceRows | None = None
-
-    @property
-    def limits(self) -> Limits:
-        """The limits of the run."""
-        return self.run.limits
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -100,8 +100,8 @@ class Query:
             threshold=self.threshold,
             prior={"over": "graphs", "edge_odds": self.edge_odds},
             best=best,
-            environment=describe_machine(self.limits.workers),
-            seconds={**seconds, "total": self.limits.elapsed},
+            environment=describe_machine(self.run.limits.workers),
+            seconds={**seconds, "total": self.run.limits.elapsed},
             diagnostics=diagnostics,
             **parts,
         )
@@ -167,14 +167,7 @@ class Tabulated:
     __slots__ = ()
     rule: ClassVar[Tabulation] = WHOLE
 
-    def tabulation(
-        self,
-        n: int,  # noqa: ARG002
-        largest: int,  # noqa: ARG002
-        limits: Limits,  # noqa: ARG002
-        *,
-        drawn: bool = False,  # noqa: ARG002
-    ) -> Tabulation:
+    def tabulation(self, *_: Any, **__: Any) -> Tabulation:
         """See `AveragingMethod`."""
         return self.rule
 
@@ -187,4 +180,55 @@ def remark_on_scores(problem: Problem) -> str | None:
     return (
         f"the score {score} is not a log marginal likelihood: the average uses e^{score} instead, and the "
         "probabilities are approximations"
+    )
+
+
+def require_supported(problem: Problem, capabilities: Capabilities, method: str) -> None:
+    """Refuses a problem that a method does not support.
+
+    Args:
+        problem: scores and constraints.
+        capabilities: of the method.
+        method: its name, for the message.
+
+    Raises:
+        RefusedError: with every reason.
+    """
+    if objections := capabilities.objections(problem):
+        raise RefusedError(method, objections)
+
+
+def require_room(count: int, n: int, limits: Limits) -> None:
+    """Checks that drawn trees fit the memory limit.
+
+    Args:
+        count: number of trees.
+        n: number of variables.
+        limits: the memory limit.
+
+    Raises:
+        LimitError: the trees exceed the limit.
+    """
+    if count * n * _PER_VERTEX > limits.memory_bytes:
+        raise LimitError(
+            f"{count} trees of {n} variables need more than the memory limit of "
+            f"{limits.memory_bytes / 1e9:.3g} GB. Fix: draw fewer"
+        )
+
+
+def best_tree(problem: Problem, run: Run) -> JunctionTree | None:
+    """Returns the tree of the highest score that `auto` finds within the limits, or None."""
+    try:
+        return solve(problem, None, run).tree
+    except LimitError:
+        return None
+
+
+def ended(run: Run) -> Exception | KeyboardInterrupt:
+    """Returns the error of an interrupted run without a result."""
+    if run.stop is Stop.INTERRUPTED:
+        return KeyboardInterrupt()
+    return LimitError(
+        "the time limit was reached before the first result: partial sums, or chains of fewer than 100 "
+        "rounds, are none. Ways out: more time, a smaller treewidth, or fewer columns."
     )

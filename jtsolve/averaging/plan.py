@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import comb
 
@@ -12,33 +12,11 @@ from jtsolve.core.varset import count_bounded_subsets
 
 LANES = 8
 """As in `kernels.words`, which is not loaded for a plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class SumCosts:
-    """Costs, in seconds of one core, measured by `benchmarks/averaging.py` on an Intel Xeon with AVX-512.
-
-    They determine predictions, progress and the size of tasks; no result depends on them.
-    """
-
-    kernels: int = 200_000_000
-    """Bytes of numba and the kernels in the process."""
-    product: float = 1.4e-9
-    """One term of F or P."""
-    term: float = 0.8e-9
-    """One term of B."""
-    cell: float = 150e-9
-    """Further work of a pair (S, R): B fetched, L summed, X stored."""
-    start: float = 0.3
-    """Before the first layer."""
-    unit: float = 0.9e-9
-    """A unit of the size of a task, between a product and a term."""
-    task: float = 0.02
-    """A task: short, so that Ctrl-C and limits act at once."""
-
-
-COSTS = SumCosts()
-_WORD_BYTES = 8
+_WORD_BYTES, _KERNELS = 8, 200_000_000
+"""Bytes of a word, and of numba and the kernels in the process."""
+_PRODUCT, _TERM, _CELL, _START = 1.4e-9, 0.8e-9, 150e-9, 0.3
+"""Seconds of one core for a term of F or P, a term of B, the further work of a pair (S, R), and before the
+first layer; measured by `benchmarks/averaging.py` on an Intel Xeon with AVX-512."""
 
 
 @dataclass(frozen=True, slots=False)
@@ -107,21 +85,9 @@ class TableSizes:
         """The bytes of tables and weights."""
         return _WORD_BYTES * self.words + (140 << self.n)
 
-    @property
-    def core_seconds(self) -> float:
-        """The predicted seconds of one core."""
-        cells = self.cells(self.width) * COSTS.cell
-        return self.products * COSTS.product + self.terms * COSTS.term + cells
-
     def estimate(self, workers: int) -> Estimate:
         """Returns the predicted peak memory of the process and seconds of wall clock, with features."""
         lists = self.drawn * ((32 << self.n) + workers * (3_000_000 + (72 << self.n)))  # see `kernels.draws`
-        features = self.products * COSTS.product / 3
-        seconds = COSTS.start + (self.core_seconds + features) / workers
-        return Estimate(resident_memory() + COSTS.kernels + self.memory + lists, seconds)
-
-
-def widest_fitting(plan: TableSizes, room: int) -> int | None:
-    """Returns the largest width below that of a plan whose tables fit into `room` bytes, or None."""
-    widths = range(plan.width - 1, 0, -1)
-    return next((w for w in widths if replace(plan, width=w).memory + COSTS.kernels <= room), None)
+        features = self.products * _PRODUCT / 3
+        work = self.products * _PRODUCT + self.terms * _TERM + self.cells(self.width) * _CELL + features
+        return Estimate(resident_memory() + _KERNELS + self.memory + lists, _START + work / workers)

@@ -37,15 +37,15 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import comb, inf, log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.plan import COSTS, LANES, TableSizes, widest_fitting
+from jtsolve.averaging.plan import LANES, TableSizes
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
@@ -58,13 +58,6 @@ if TYPE_CHECKING:
 
     from jtsolve.averaging.weights import SetWeights
     from jtsolve.core.run import Limits, Run
-
-
-class _ThreadCall(NamedTuple):
-    """A task and its predicted cost."""
-
-    cost: float
-    call: Callable[[], object]
 
 
 def require_room(plan: TableSizes, limits: Limits, need: int | None = None) -> None:
@@ -82,8 +75,9 @@ def require_room(plan: TableSizes, limits: Limits, need: int | None = None) -> N
     need = memory if need is None else need
     if need <= limits.memory_bytes:
         return
-    narrower = widest_fitting(plan, limits.memory_bytes - (memory - plan.memory))
-    ways = [] if narrower is None else [TREEWIDTH(narrower - 1)]
+    room = limits.memory_bytes - (memory - plan.memory)
+    narrower = (w for w in range(plan.width - 1, 0, -1) if replace(plan, width=w).memory <= room)
+    ways = [TREEWIDTH(w - 1) for w in islice(narrower, 1)]
     ways += [f"{METHOD('chains')}, which needs no tables", f"a larger {MEMORY}, where the machine has it"]
     raise LimitError(
         f"the exact sums need {need / 1e9:.3g} GB for {plan.n} variables at treewidth {plan.width - 1}, but "
@@ -176,50 +170,36 @@ def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
     return Sums(weights, recurrence.layout, recurrence.local, tables, seconds)
 
 
+_TASK = 2.2e7
+"""Products or terms of a task: a fiftieth of a second, so that Ctrl-C and limits act at once."""
+
+
 class _Recurrence:
     """The tables and the layers."""
 
     def __init__(self, weights: SetWeights, plan: TableSizes, run: Run) -> None:
-        self.weights, self.plan, self.run = weights, plan, run
-        self.workers = run.threads
+        self.plan, self.run = plan, run
         self.layout = kernel_layout(plan, weights)
         self.local = local_of(weights)
         self.tables = _tables(plan)
-        self.work = 0.0
-        # All R without the last variable first, each time by size: see the module.
-        self.layers = [(phase, r) for phase in (0, 1) for r in range(1, plan.n + phase)]
-        self.all_work = sum(
-            task.cost for layer in self.layers for step in self._steps(*layer) for task in step
-        )
 
     def all_layers(self) -> None:
         """Runs all layers of |R|."""
-        pool = ThreadPoolExecutor(self.workers)
-        try:
-            self._layers(pool)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _layers(self, pool: ThreadPoolExecutor) -> None:
         from jtsolve.averaging.kernels.sums import begin
 
-        plan = self.plan
-        arguments = (self.layout, self.local, self.tables)
+        plan, n = self.plan, self.plan.n
         for k in range(plan.width + 1):
-            begin(k, 0, plan.groups(k), *arguments)
-        for nth, layer in enumerate(self.layers, start=1):
-            for step in self._steps(*layer):
-                tasks = list(step)
-                costs = [task.cost for task in tasks]
+            begin(k, 0, plan.groups(k), self.layout, self.local, self.tables)
+        # All R without the last variable first, each time by size: see the module.
+        layers = [(phase, r) for phase in (0, 1) for r in range(1, n + phase)]
+        work = [comb(n - 1, r - phase) * count_bounded_subsets(n - r, plan.width) << r for phase, r in layers]
+        with ThreadPoolExecutor(self.run.threads) as pool:
+            for nth, layer in enumerate(layers):
+                done, note = sum(work[:nth]) / sum(work), f"layer {nth + 1} of {len(layers)}"
+                for step in self._steps(*layer):
+                    run_tasks(pool, list(step), lambda _i: self.run.progress(done=done, note=note))  # noqa: B023
 
-                def after(i: int, nth: int = nth, costs: list[float] = costs) -> bool:
-                    self.work += costs[i]
-                    done = min(1.0, self.work / self.all_work)
-                    return self.run.progress(done=done, note=f"layer {nth} of {len(self.layers)}")
-
-                run_tasks(pool, [task.call for task in tasks], after)
-
-    def _steps(self, phase: int, r: int) -> Iterator[Iterator[_ThreadCall]]:
+    def _steps(self, phase: int, r: int) -> Iterator[Iterator[Callable[[], object]]]:
         """Yields the steps of a layer; the tasks of a step are independent.
 
         Args:
@@ -231,7 +211,7 @@ class _Recurrence:
         yield self._attaching(phase, r)  # L, from F of all Q ⊆ S
         yield self._convolving(phase, r, "divide", self.plan.width, 1)  # P from L, and X = c P − B
 
-    def _counting(self, phase: int, r: int) -> Iterator[_ThreadCall]:
+    def _counting(self, phase: int, r: int) -> Iterator[Callable[[], object]]:
         from jtsolve.averaging.kernels.sums import IN_R, IN_S, NOWHERE, count_full
 
         plan = self.plan
@@ -248,14 +228,14 @@ class _Recurrence:
                     bigger += count_bounded_subsets(m - k, plan.width - k - 1)
                 groups, sets = plan.groups_across(m), comb(m, k)
                 each = 0.5 * LANES * bigger + 2.0 * LANES
-                for portion in _portions(groups, sets, each, 1.0 * 2**r):
-                    first, past, begin, end = portion
-                    cost = (past - first) * (end - begin) * each
-                    yield _ThreadCall(
-                        cost, partial(count_full, m, k, last, *portion, self.layout, self.tables)
-                    )
+                for begin, end in pieces_of(sets, groups * each):  # all groups share the work of a set
+                    for first, past in pieces_of(groups, (end - begin) * each):
+                        portion = (first, past, begin, end)
+                        yield partial(count_full, m, k, last, *portion, self.layout, self.tables)
 
-    def _convolving(self, phase: int, r: int, name: str, widest: int, saved: int) -> Iterator[_ThreadCall]:
+    def _convolving(
+        self, phase: int, r: int, name: str, widest: int, saved: int
+    ) -> Iterator[Callable[[], object]]:
         from jtsolve.averaging.kernels import sums
 
         kernel, plan = getattr(sums, name), self.plan
@@ -264,10 +244,10 @@ class _Recurrence:
             for begins, ends, parts in self._renamed(phase, r, k):
                 if begins == ends:
                     continue
-                for first, last, begin, end in _portions(ends - begins, parts.size, each, 0.0):
-                    groups, chosen = (begins + first, begins + last), parts[begin:end]
-                    arguments = (k, phase, *groups, chosen, self.layout, self.local, self.tables)
-                    yield _ThreadCall((last - first) * (end - begin) * each, partial(kernel, *arguments))
+                for first, last in pieces_of(ends - begins, parts.size * each):
+                    for begin, end in pieces_of(parts.size, (last - first) * each):
+                        portion = (begins + first, begins + last, parts[begin:end])
+                        yield partial(kernel, k, phase, *portion, self.layout, self.local, self.tables)
 
     def _renamed(self, phase: int, r: int, k: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """Yields ranges of groups of S of size k, and the R of size r renamed within V ∖ S.
@@ -283,43 +263,20 @@ class _Recurrence:
             yield 0, without // LANES, _of_size(self.plan.n - k - 1, r)
             yield without // LANES, self.plan.groups(k), _of_size(self.plan.n - k, r)
 
-    def _attaching(self, phase: int, r: int) -> Iterator[_ThreadCall]:
+    def _attaching(self, phase: int, r: int) -> Iterator[Callable[[], object]]:
         from jtsolve.averaging.kernels.sums import attach
 
-        sets = self._sets_of(phase, r)
-        each = (20.0 + 3.0 * (self.plan.n - r)) * 2.0 ** (self.plan.n - r)
-        for begin, end in pieces_of(sets.size, each):
-            arguments = (sets[begin:end], self.layout, self.local, self.tables)
-            yield _ThreadCall((end - begin) * each, partial(attach, *arguments))
-
-    def _sets_of(self, phase: int, r: int) -> NDArray[np.int64]:
-        """Returns the R of size r."""
         n = self.plan.n
-        return _with_last(n, r) if phase else _of_size(n - 1, r)
+        sets = _with_last(n, r) if phase else _of_size(n - 1, r)
+        each = (20.0 + 3.0 * (n - r)) * 2.0 ** (n - r)
+        for begin, end in pieces_of(sets.size, each):
+            yield partial(attach, sets[begin:end], self.layout, self.local, self.tables)
 
 
 def pieces_of(count: int, each: float) -> Iterator[tuple[int, int]]:
-    """Yields ranges of `count` things that make tasks of about `COSTS.task` seconds."""
-    pieces = max(1, min(count, round(count * each * COSTS.unit / COSTS.task)))
+    """Yields ranges of `count` things that make tasks of `_TASK` units of work, `each` a thing."""
+    pieces = max(1, min(count, round(count * each / _TASK)))
     yield from pairwise(np.linspace(0, count, pieces + 1).astype(int).tolist())
-
-
-def _portions(groups: int, sets: int, each: float, shared: float) -> Iterator[tuple[int, int, int, int]]:
-    """Yields ranges of groups and of sets that make tasks of about `COSTS.task` seconds.
-
-    Groups are split first, unless much of the work is shared by all groups: then sets are.
-    """
-    pieces = max(1, round(groups * sets * each * COSTS.unit / COSTS.task))
-    if shared:
-        by_set = min(pieces, sets)
-        by_group = min(-(-pieces // by_set), groups)
-    else:
-        by_group = min(pieces, groups)
-        by_set = min(-(-pieces // by_group), sets)
-    set_bounds = np.linspace(0, sets, by_set + 1).astype(int).tolist()
-    for first, last in pairwise(np.linspace(0, groups, by_group + 1).astype(int).tolist()):
-        for begin, end in pairwise(set_bounds):
-            yield first, last, begin, end
 
 
 @cache

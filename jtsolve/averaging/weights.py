@@ -19,7 +19,6 @@ from jtsolve.core.permitted import Masks, permitted_cliques, permitted_separator
 from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.scores import DenseScores, colex_table, own_scores
 from jtsolve.core.varset import members
-from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,12 +94,7 @@ def set_weights(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     Args:
         problem: scores and constraints.
         edge_odds: prior odds of an edge: the weight of a graph is multiplied by odds^edges.
-
-    Raises:
-        ChoiceError: the odds are not positive and finite.
     """
-    if not 0 < edge_odds < inf:
-        raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
     n, width = problem.n, problem.max_clique_size
     masks = np.arange(1 << n)
     sizes = np.bitwise_count(masks).astype(np.int64)

@@ -104,13 +104,6 @@ def score_of_set(words, scores):
 
 
 @kernel(allocates=False)
-def _copy(words, other):
-    """Copies a set onto another."""
-    for w in range(words.size):
-        words[w] = other[w]
-
-
-@kernel(allocates=False)
 def _flip(words, v):
     """Adds v to a set, or removes it."""
     words[v // WORD] ^= 1 << v % WORD
@@ -138,7 +131,7 @@ def _reach(rows, words, reached):
 def _separates(rows, between, u, v, seen, frontier, reached):
     """Returns whether every path from u to v meets `between`; the last three are written."""
     # A search by layers from u, which does not enter `between`.
-    _copy(seen, between)
+    copy_onto(seen, between)
     frontier[:] = 0
     _flip(seen, u)
     _flip(frontier, u)
@@ -229,7 +222,7 @@ def _branch(rows, b, c, common, inside, hung, frontier, reached):
     """Writes K, given one vertex of it, and N(K) ∩ A; returns whether K may move from b to c."""
     # K grows by layers in G without b and A; what it touches of A is N(K) ∩ A.
     hung[:] = 0
-    _copy(frontier, inside)
+    copy_onto(frontier, inside)
     more = True
     while more:
         reached[:] = 0
@@ -255,7 +248,7 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     The cliques that hold b, and a vertex of `inside`, come from a perfect elimination order of their other
     vertices, the reverse of a maximum cardinality search that begins with `hung`.
     """
-    _copy(left, inside)
+    copy_onto(left, inside)
     gain = 0.0
     for _ in range(_size(inside)):
         # Maximum cardinality search: next comes the vertex with most visited neighbours, counted in `hung`.
@@ -444,40 +437,37 @@ def resample(rows, logs, order, count, rise, state):
 
 @kernel
 def run_chain(
-    states, rows, logs, order, clock, left, betas, rounds, steps, scores, proposals, trace, heights, counts
+    states, rows, logs, order, clock, counts, left, betas, steps, scores, proposals, trace, heights
 ):
-    """Runs `rounds` times `steps` proposals at each temperature, and exchanges of neighbouring temperatures.
+    """Runs rounds of `steps` proposals at each temperature, and exchanges of neighbouring temperatures.
 
     When all are cool, there are as many proposals at beta 1 as at the others together.
 
     Args:
         states: shape (1 + T,): of the exchanges, and of each temperature; see `random`; changed, as the next
-            five.
+            six.
         rows: shape (T, n, words), uint32: the graphs.
         logs: shape (T,): ln of their weights, up to a constant.
         order: shape (T,): the index of the graph at each temperature.
         clock: [round, c]: before round c, beta is at most ε^(1 - round / c), ε the last of betas, so that all
             graphs cool down together; those at this bound are resampled when it rises.
+        counts: [proposals, accepted, exchanges 0, 1, …], the first two at beta 1, the others after cooling.
         left: shape (T,): the proposals left in the round at each temperature; -1 before it begins.
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
-        rounds: the number of rounds.
         steps: proposals at a temperature in a round, beta 1 excepted.
         scores: see `moves.ChainScores`.
-        proposals: see `tempering.ProposalMix`.
+        proposals: see `moves.ProposalMix`.
         trace: shape (rounds, n, words): the rows of the graph at beta 1 after each round; written.
         heights: shape (rounds,): its ln weight; written.
-        counts: [proposals, accepted, round trips, exchanges 0, 1, …], the first two at beta 1, the others
-            after cooling; increased. The last T entries mark the graphs that have been at the highest
-            temperature since they were at the lowest.
 
     Returns:
         The number of rounds completed: all, or those before a round that waits for scores.
     """
     temperatures, n, words = rows.shape
+    rounds = heights.size
     drawn_from = n - (scores.star >= 0)
     scratch = np.zeros((8, words), np.int64)
     present = betas.copy()
-    flags = counts[2 + temperatures :]
     for r in range(rounds):
         # The exponents of the ladder, bounded while the graphs cool down.
         cooling = clock[0] < clock[1]
@@ -523,13 +513,7 @@ def run_chain(
             cold, hot = order[t], order[t + 1]
             if _accepts((present[t] - present[t + 1]) * (logs[hot] - logs[cold]), states):
                 order[t], order[t + 1] = hot, cold
-                counts[3 + t] += not cooling
-        # A round trip: to the highest temperature, and back to the lowest.
-        if not cooling:
-            flags[order[temperatures - 1]] = 1
-        if temperatures > 1 and flags[order[0]]:
-            flags[order[0]] = 0
-            counts[2] += 1
+                counts[2 + t] += not cooling
         for v in range(n):
             copy_onto(trace[r, v], rows[order[0], v])
         heights[r] = logs[order[0]]

@@ -159,9 +159,10 @@ def count_full(m, size, last, first_group, last_group, first_set, last_set, layo
             if part == 0:
                 break
             part = (part - 1) & rest
+        listed = positions[:count][::-1].copy()
         for group in range(first_group, last_group):
             start = layout.across[m] // LANES + group * row
-            sum_listed(tables.x, uint64(start), positions, uint64(count), uint64(layout.bits), sums, codes)
+            sum_listed(tables.x, uint64(start), listed, uint64(count), uint64(layout.bits), sums, codes)
             goal = LANES * (start + begins + layout.first[m, size] + nth)
             for lane in range(LANES):
                 word = to_word(sums[lane], codes[lane] + layout.base, layout.bits, layout.base, layout.lowest)

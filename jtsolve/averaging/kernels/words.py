@@ -16,6 +16,7 @@ vectorise loops over so few numbers. Indices count groups of LANES words; nothin
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -57,8 +58,8 @@ def _load(builder, data, index):
     return loaded
 
 
-def _loop(builder, rest, start, body, name):
-    """Runs body(part, carried) over the subsets of `rest`, itself first and ∅ last."""
+def _loop(builder, rest, start, body, name, first=None):
+    """Runs body(part, carried) over the subsets of `rest`, from itself, or from `first`, down to ∅."""
     before = builder.block
     loop, after = builder.append_basic_block(name), builder.append_basic_block(name + ".after")
     builder.branch(loop)
@@ -66,7 +67,7 @@ def _loop(builder, rest, start, body, name):
     # part ← (part − 1) & rest runs through the subsets in decreasing order.
     part, carried = builder.phi(_WORD), builder.phi(start.type)
     following = body(part, carried)
-    part.add_incoming(rest, before)
+    part.add_incoming(rest if first is None else first, before)
     part.add_incoming(builder.and_(builder.sub(part, _WORD(1)), rest), loop)
     carried.add_incoming(start, before)
     carried.add_incoming(following, loop)
@@ -174,7 +175,10 @@ def sum_products_below(typing, one, other, left, right, rest, bits, sums, codes)
 
 @intrinsic
 def sum_listed(typing, table, start, positions, count, bits, sums, codes):  # noqa: ARG001
-    """Sums · 2^codes = Σ over i < count of table(start + positions[i]), in each lane; words with signs."""
+    """Sums · 2^codes = Σ over i < count of table(start + positions[i]), in each lane; words with signs.
+
+    The last position is the first term.
+    """
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
@@ -183,35 +187,27 @@ def sum_listed(typing, table, start, positions, count, bits, sums, codes):  # no
         shift = _splat(builder, bits)
         up = _splat(builder, builder.sub(_WORD(_FRACTION_BITS), bits))
 
-        def over_list(first, body, name):
-            before = builder.block
-            loop, after = builder.append_basic_block(name), builder.append_basic_block(name + ".after")
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            i, carried = builder.phi(_WORD), builder.phi(first.type)
-            position = builder.sext(builder.load(builder.gep(listed, [i])), _WORD)
-            following = body(_load(builder, data, builder.add(start, position)), carried)
-            more = builder.add(i, _WORD(1))
-            i.add_incoming(_WORD(0), before)
-            i.add_incoming(more, loop)
-            carried.add_incoming(first, before)
-            carried.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_unsigned("<", more, count), loop, after)
-            builder.position_at_end(after)
-            return following
+        last = builder.sub(count, _WORD(1))
 
-        top = over_list(_all(0), lambda word, best: _larger(builder, word, best), "highest")
-        reference = builder.lshr(top, shift)
+        def word_at(i):
+            position = builder.sext(builder.load(builder.gep(listed, [i])), _WORD)
+            return _load(builder, data, builder.add(start, position))
+
+        def highest(i, best):
+            return _larger(builder, word_at(i), best)
+
+        reference = builder.lshr(_loop(builder, _WORD(-1), _all(0), highest, "highest", last), shift)
         scale = builder.sub(reference, _all(_BIAS))
 
-        def step(word, total):
+        def step(i, total):
+            word = word_at(i)
             code = _larger(builder, builder.sub(builder.lshr(word, shift), scale), _all(1))
             # The last bit of a word with a sign becomes the sign bit of the float64.
             plain = builder.bitcast(_scaled(builder, builder.and_(word, _all(-2)), code, up), _WORDS)
             signed = builder.xor(plain, builder.shl(word, _all(63)))
             return _add(builder, total, builder.bitcast(signed, _FLOATS))
 
-        total = over_list(ir.Constant(_FLOATS, [0.0] * LANES), step, "terms")
+        total = _loop(builder, _WORD(-1), ir.Constant(_FLOATS, [0.0] * LANES), step, "terms", last)
         out = tuple(_data(context, builder, kinds[i], arguments[i]) for i in (5, 6))
         _finish(builder, total, reference, out)
         return context.get_dummy_value()
@@ -220,30 +216,10 @@ def sum_listed(typing, table, start, positions, count, bits, sums, codes):  # no
     return types.void(table, number, positions, number, number, sums, codes), generate
 
 
-@intrinsic
-def _bits_of(typing, value):  # noqa: ARG001
-    """The bits of a float64."""
-
-    def generate(_context, builder, _signature, arguments):
-        return builder.bitcast(arguments[0], _WORD)
-
-    return types.int64(types.float64), generate
-
-
-@intrinsic
-def _float_of(typing, bits):  # noqa: ARG001
-    """The float64 with these bits."""
-
-    def generate(_context, builder, _signature, arguments):
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
 @kernel
 def power(exponent):
     """Returns 2^exponent for an exponent of at most 1023; 0 below -1022."""
-    return _float_of((exponent + 1023) << 52) if exponent >= -1022 else 0.0
+    return np.int64((exponent + 1023) << 52).view(np.float64) if exponent >= -1022 else 0.0
 
 
 @kernel
@@ -255,7 +231,7 @@ def to_word(number, exponent, bits, base, lowest):
     if not number > 0.0:
         return 0
     # The exponent of a float64 is its high bits, and is added to the code; the fraction is rounded to s bits.
-    float_bits = _bits_of(number)
+    float_bits = np.float64(number).view(np.int64)
     exponent += (float_bits >> 52) - 1023
     if exponent < lowest:
         return 0
@@ -273,7 +249,7 @@ def mantissa(word, bits):
     """Returns the number of a word divided by 2^exponent: from 1 to 2, or 0."""
     if word == 0:
         return 0.0
-    return _float_of((1023 << 52) | ((word << (52 - bits)) & 4503599627370495))
+    return np.int64((1023 << 52) | ((word << (52 - bits)) & 4503599627370495)).view(np.float64)
 
 
 @kernel
