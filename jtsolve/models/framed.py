@@ -192,13 +192,15 @@ class Model:
             ChoiceError: the suffix is unknown, or the model is a mixture, or too large for a picture.
             LimitError: the graph of a feature tree needs too large a junction tree.
         """
-        from jtsolve.models.views import draw_model, graph_as_text, model_text
+        from jtsolve.draw.text import graph_text
+        from jtsolve.models.views import draw_model, model_text
 
         if path is not None:
             draw_model(self.model, path, graph=graph)
+        elif graph:
+            print(graph_text(self.model.structure("a drawing"), self.names))  # noqa: T201 - the method's purpose
         else:
-            text = graph_as_text(self.model) if graph else model_text(self.model.describe(), self.names)
-            print(text)  # noqa: T201 - the method's purpose
+            print(model_text(self.model.describe(), self.names))  # noqa: T201
 
     def posterior(
         self, groups: Sequence[Sequence[str]], given: Given | None = None, *, memory: float | None = None

@@ -22,7 +22,6 @@ from jtsolve.models.answers import Conditioned, Configuration, Description, Expl
 from jtsolve.models.columns import Column, RealColumn, inner_knots, position
 from jtsolve.models.documents import base64_of, column_document
 from jtsolve.models.inference.evidence import state_likelihoods
-from jtsolve.models.inference.marginals import targets_of
 from jtsolve.models.inference.mixed import (
     CliqueMoments,
     Message,
@@ -37,7 +36,7 @@ from jtsolve.models.inference.mixed import (
     maximised,
     moments,
 )
-from jtsolve.models.inference.prediction import joint_table
+from jtsolve.models.inference.prediction import joint_table, targets_of
 from jtsolve.models.layout import require_draws
 from jtsolve.models.protocol import Distribution
 

@@ -23,9 +23,8 @@ from jtsolve.models.documents import column_document, parts_document
 from jtsolve.models.inference.evidence import impossible, likelihoods
 from jtsolve.models.inference.information import clique_marginal, described
 from jtsolve.models.inference.likelihood import forest_rows, gaps_of
-from jtsolve.models.inference.marginals import MOST_CELLS, targets_of
 from jtsolve.models.inference.mixed import MixedClique, maximised, of_complete, of_partial
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, joint_table
+from jtsolve.models.inference.prediction import MOST_CELLS, WITH_EVIDENCE, joint_table, targets_of
 from jtsolve.models.layout import (
     Layout,
     host_cliques,

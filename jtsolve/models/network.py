@@ -23,8 +23,8 @@ from jtsolve.models.answers import Conditioned, Configuration, Description, Expl
 from jtsolve.models.columns import codes_of
 from jtsolve.models.inference.information import sizes_of
 from jtsolve.models.inference.likelihood import gaps_of
-from jtsolve.models.inference.marginals import require_small, targets_of
 from jtsolve.models.inference.mpe import most_probable
+from jtsolve.models.inference.prediction import require_small, targets_of
 from jtsolve.models.layout import BYTES_PER_CELL, require_draws, require_room, table_cells
 from jtsolve.models.protocol import Distribution
 from jtsolve.models.triangulation import calibrated

@@ -13,8 +13,12 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError
 from jtsolve.models.answers import Posterior
-from jtsolve.models.inference.marginals import require_small, targets_of
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, state_log_probabilities
+from jtsolve.models.inference.prediction import (
+    WITH_EVIDENCE,
+    require_small,
+    state_log_probabilities,
+    targets_of,
+)
 from jtsolve.models.layout import require_room
 from jtsolve.tables.raw import GAP
 

@@ -8,7 +8,7 @@ from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import PICTURE
 from jtsolve.draw.branching import branching_dot, branching_text
 from jtsolve.draw.picture import draw_graph, draw_tree
-from jtsolve.draw.text import graph_text, tree_text
+from jtsolve.draw.text import tree_text
 from jtsolve.listing import table
 
 if TYPE_CHECKING:
@@ -46,11 +46,6 @@ def model_text(described: Description, names: Sequence[str], title: str | None =
     if described.parts:
         drawn = [f"component {k}\n{text}" for k, text in enumerate(drawn, start=1)]
     return "\n\n".join([*texts, *drawn])
-
-
-def graph_as_text(model: Distribution) -> str:
-    """Returns the graph of the variables as text."""
-    return graph_text(model.structure("a drawing"), model.names)
 
 
 def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:

@@ -33,8 +33,7 @@ from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, k
 from jtsolve.models.features.validity import contexts_of, leaf_columns
 from jtsolve.models.inference.evidence import impossible, likelihoods
 from jtsolve.models.inference.likelihood import gaps_of
-from jtsolve.models.inference.marginals import MOST_CELLS, targets_of
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, joint_table
+from jtsolve.models.inference.prediction import MOST_CELLS, WITH_EVIDENCE, joint_table, targets_of
 from jtsolve.models.layout import require_draws, require_room, table_cells
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.protocol import Distribution

@@ -1,4 +1,4 @@
-"""Queries of any distribution by its likelihoods: posteriors of groups, and predictions of a variable."""
+"""Queries of any distribution by its likelihoods, and their checks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.errors import InputError, LimitError
 from jtsolve.models.answers import Normals, Posterior
-from jtsolve.models.inference.marginals import MOST_CELLS, require_small
+from jtsolve.models.columns import position
 from jtsolve.models.messages import log_sum
 from jtsolve.tables.raw import GAP
 
@@ -19,13 +20,49 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.answers import Rows
+    from jtsolve.models.columns import Column, RealColumn
 
+MOST_CELLS = 1 << 26
+"""Default limit for the largest table of a marginal: half a gigabyte."""
 WITH_EVIDENCE = ("the tables with the evidence", "a smaller model")
 """Arguments of `require_room`: the tables, and the remedy."""
 _BLOCK = 1 << 18
 """Likelihoods, rows × states, computed at a time."""
 _ROWS = 1 << 14
 """Rows, one for each cell of a joint table, whose likelihoods are computed at a time."""
+
+
+def require_small(cells: int, variables: int, most_cells: int = MOST_CELLS) -> None:
+    """Checks the size of the largest table of a joint marginal.
+
+    Args:
+        cells: of the largest table.
+        variables: of the marginal.
+        most_cells: largest number allowed.
+
+    Raises:
+        LimitError: it has more cells than allowed.
+    """
+    if cells > most_cells:
+        raise LimitError(
+            f"the joint marginal of {variables} variables needs a table of {cells:.3g} cells, "
+            f"{8 * cells / 1e9:.3g} GB, but {most_cells:.3g} cells are allowed. Ways out: fewer "
+            "variables, or separate marginals of variables that are close in the tree"
+        )
+
+
+def targets_of(names: Sequence[str], columns: Sequence[Column | RealColumn]) -> tuple[int, ...]:
+    """Returns the positions of the variables of a query.
+
+    Raises:
+        InputError: there is none, one is unknown, or one is named twice.
+    """
+    known = [column.name for column in columns]
+    targets = tuple(position(known, name) for name in names)
+    if not targets or len(set(targets)) < len(targets):
+        reason = "there are none, or one is named twice"
+        raise InputError("query", "variables", reason, "name at least one, and each once")
+    return targets
 
 
 def joint_table(model: Any, targets: Sequence[int], most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
