@@ -50,7 +50,7 @@ from jtsolve.models.learning.hidden_trees import HiddenTrees
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.learning.task import FitTask
 from jtsolve.models.learning.tree import by_prior
-from jtsolve.models.learning.validation import PRIORS, likeliest
+from jtsolve.models.learning.validation import PRIORS, HeldOut, likeliest
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
@@ -169,7 +169,7 @@ def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dic
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     spent = time.process_time()
-    task = FitTask(train, Bic(), size - 1, validation=valid.codes)
+    task = FitTask(train, Bic(), size - 1, validation=HeldOut(valid.codes))
     tree = ContextTrees().fit(task, run_of(arguments))
     return {
         "set": name,
@@ -196,7 +196,7 @@ def measure_hidden(name: str, size: int, arguments: argparse.Namespace) -> dict[
     states = tuple(map(int, arguments.hidden.split(",")))
     how = HiddenTrees(states, arguments.trees)
     spent = time.process_time()
-    tree = how.fit(FitTask(train, Bic(), validation=valid.codes), run_of(arguments))
+    tree = how.fit(FitTask(train, Bic(), validation=HeldOut(valid.codes)), run_of(arguments))
     spent = time.process_time() - spent
     found = tree.provenance["hidden_tree"]
     return {
@@ -221,7 +221,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     sizes = tuple(map(int, arguments.components.split(",")))
     how = Mixtures(sizes)
-    task = FitTask(train, Bic(), size - 1, validation=valid.codes)
+    task = FitTask(train, Bic(), size - 1, validation=HeldOut(valid.codes))
     began, spent = time.perf_counter(), time.process_time()
     mixture = how.fit(task, run_of(arguments))
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
@@ -286,12 +286,13 @@ def main() -> None:
     if arguments.output is not None and arguments.output.with_suffix(".csv").is_file():
         with arguments.output.with_suffix(".csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-    done = {(row["set"], str(row["max clique"])): row for row in rows}
+    trees = str(arguments.trees)  # of hidden trees only
+    done = {(row["set"], str(row["max clique"]), str(row.get("trees", trees))): row for row in rows}
     for name in arguments.sets.split(","):
         for size in arguments.sizes.split(","):
-            row = done.get((name, size))
+            row = done.get((name, size, trees))
             if row is None:
-                row = done[name, size] = work(name, int(size), arguments)
+                row = done[name, size, trees] = work(name, int(size), arguments)
             print("| " + " | ".join(str(row[column]) for column in columns) + " |", flush=True)
             if arguments.output is not None:
                 _write(arguments.output, list(done.values()))

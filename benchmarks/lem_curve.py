@@ -51,7 +51,7 @@ from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.lem import PUBLISHED, Lem
 from jtsolve.models.learning.task import FitTask
 from jtsolve.models.learning.tree import by_prior
-from jtsolve.models.learning.validation import PRIORS, likeliest
+from jtsolve.models.learning.validation import PRIORS, HeldOut, likeliest
 from jtsolve.networks.files import read_network
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY as SCORES
@@ -167,7 +167,7 @@ class Fold:
     def lem(self, how: Lem, threshold: float, *, must_finish: bool = False) -> tuple[Any | None, str]:
         """LEM; None if it must finish but does not."""
         with limited(self.published if must_finish else 3 * self.seconds):
-            task = FitTask(self.train, Bic(), validation=self.tuning.codes)
+            task = FitTask(self.train, Bic(), validation=HeldOut(self.tuning.codes))
             tree = interrupted(replace(how, thresholds=(threshold,)), task)
         stop = tree.provenance["stop"]
         return (None if must_finish and stop != Stop.FINISHED.value else tree), stop
@@ -175,7 +175,7 @@ class Fold:
     def hybrid(self) -> tuple[Any | None, str]:
         """A context tree that starts from the junction tree of `lns`."""
         width = min(3, self.treewidth)
-        task = FitTask(self.train, Bic(), width, validation=self.tuning.codes, tree=self.root)
+        task = FitTask(self.train, Bic(), width, validation=HeldOut(self.tuning.codes), tree=self.root)
         with limited(self.seconds):
             tree = interrupted(ContextTrees(), task)
         return tree, f"{len(tree.splits)} splits; {tree.provenance['stop']}"

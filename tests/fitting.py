@@ -13,6 +13,7 @@ from jtsolve.core.run import Limits
 from jtsolve.models.columns import codes_of, columns_of
 from jtsolve.models.learning.fit import count
 from jtsolve.models.learning.task import FitTask
+from jtsolve.models.learning.validation import HeldOut
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
 
@@ -76,8 +77,9 @@ def fitted(
 ) -> Any:
     """Returns a model of a table."""
     codes = codes_of(columns_of(table), validation) if isinstance(validation, DataTable) else validation
+    held = None if codes is None else HeldOut(codes)
     of: Backend | None = None if backend is None else REGISTRY[backend]
-    task = FitTask(table, score or Bic(), treewidth, of, constraints, ess, codes, tree)
+    task = FitTask(table, score or Bic(), treewidth, of, constraints, ess, held, tree)
     return kind.fit(task, run or run_for(seconds, seed))
 
 

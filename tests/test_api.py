@@ -422,6 +422,21 @@ def test_validation_rows_choose_the_prior_of_a_fit() -> None:
         numbers.fit(model="lem")
 
 
+@pytest.mark.parametrize(
+    "kind", ["tree", "mixture:components=1,rounds=1", "hidden:states=2", "features", "lem:thresholds=0.01"]
+)
+def test_weights_of_validation_rows_count_as_repeated_rows(kind: str) -> None:
+    learned = jt.learn(survey().assign(Count=1), treewidth=1, weights="Count")
+    cells = survey(60).value_counts().reset_index(name="Count").astype({"Count": int})
+    cells.loc[0, "Count"] = 400
+    repeated = cells.loc[cells.index.repeat(cells.Count)].assign(Count=1)
+    counted, plain = (learned.fit(model=kind, validate=rows) for rows in (cells, repeated))
+    once = learned.fit(model=kind, validate=cells.drop(columns="Count"))
+    means = [np.mean(one.loglik(SURVEY)) for one in (counted, plain, once)]
+    assert means[0] == pytest.approx(means[1], rel=1e-6)
+    assert means[0] != pytest.approx(means[2], rel=1e-6)
+
+
 def test_options_for_data_are_those_of_the_command_line() -> None:
     frame = SURVEY.assign(Coin=[None, *SURVEY["Coin"][1:]], Weight=1)
     result = jt.learn(frame, weights="Weight", drop="Cough", missing="drop-rows")

@@ -378,6 +378,19 @@ def test_wide_files_name_the_variable_of_their_counts(tmp_path: Path) -> None:
     assert jt.learn(tmp_path / "two.csv", treewidth=1, crosstab="Admit").cliques == [("Dept", "Admit")]
 
 
+def test_a_model_of_a_crosstab_reads_further_crosstabs_and_rows_that_have_the_column(tmp_path: Path) -> None:
+    frame = long("admissions")
+    wide = frame.pivot_table(index=["Dept", "Sex"], columns="Admit", values="Freq").astype(int)
+    wide.reset_index().to_csv(path := tmp_path / "wide.csv", index=False)
+    jt.learn(path, treewidth=1, crosstab="Admit=yes,no").fit().write(tmp_path / "model.json")
+    model = jt.Model.read(tmp_path / "model.json")
+    wanted = model.goodness(frame, weights="Freq").g2
+    for source in (path, pl.read_csv(path), wide.reset_index()):
+        assert model.goodness(source).g2 == pytest.approx(wanted)
+    rows = frame.loc[frame.index.repeat(frame.Freq), ["Dept", "Sex", "Admit"]]
+    assert model.goodness(rows).g2 == pytest.approx(wanted)
+
+
 def test_the_model_says_how_new_counts_are_read() -> None:
     ages = np.tile(np.arange(20, 60), 5)
     data = pd.DataFrame({"Age": ages, "Ill": np.where(ages > 45, "yes", "no")})

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from jtsolve.models.columns import RealColumn
     from jtsolve.tables.frames import Frame
-    from jtsolve.tables.options import Dialect, Reading
-    from jtsolve.tables.source import Source
+    from jtsolve.tables.options import Reading
     from jtsolve.tables.table import DataTable
     from jtsolve.tables.values import ColumnStates, Words
 
@@ -146,10 +145,16 @@ def open_rows(
     dialect = dialect_of(source, habits)
     given = counted or Coding()
     own = None if counted is None or given.crosstab or habits.weights in names else habits.weights
-    coding = Coding((*names, own or ""), weights=given.weights, crosstab=given.crosstab)
+    crosstab = habits.crosstab if given.crosstab is None and given.weights is None else given.crosstab
+    coding = Coding((*names, own or ""), weights=given.weights, crosstab=crosstab)
     wants = coding.reads if dialect.header else lambda _name: True
-    intake = Intake(wants, together=False, run=run or Run(), source=place)
-    raw, read, weights = _raw_columns(source, intake, names, dialect, coding=coding, hidden=hidden)
+    raw = read_raw(source, Intake(wants, together=False, run=run or Run(), source=place), dialect)
+    if given.crosstab is None and crosstab is not None:
+        made = crosstab.partition("=")[0]
+        coding = replace(coding, crosstab=crosstab if made in names and made not in raw.names else None)
+    raw, coding = melted(raw, coding, place)
+    read = _columns_named(raw, names, place, hidden, header=dialect.header)
+    weights = coding.weights
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         require_columns([weights], dict.fromkeys(by_name, 0), place)
@@ -204,33 +209,26 @@ def read_rows(
     return open_rows(data, names, habits=habits, hidden=hidden).coded(columns, sums=sums)
 
 
-def _raw_columns(
-    source: Source | Frame,
-    intake: Intake,
-    names: Sequence[str],
-    dialect: Dialect,
-    *,
-    coding: Coding,
-    hidden: Collection[str],
-) -> tuple[RawTable, dict[str, RawColumn], str | None]:
-    """Returns a table, its columns with given names, and the name of the column of weights.
+def _columns_named(
+    raw: RawTable, names: Sequence[str], source: str, hidden: Collection[str], *, header: bool
+) -> dict[str, RawColumn]:
+    """Returns the columns of a table with given names.
 
     Without a header, columns are matched by position. Hidden columns may be absent.
     """
-    raw, coding = melted(read_raw(source, intake, dialect), coding, intake.source)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     needed = [name for name in names if name in place or name not in hidden]
-    if not dialect.header and not all(name in place for name in needed):
+    if not header and not all(name in place for name in needed):
         if len(raw.columns) != len(needed):
             raise InputError(
-                intake.source,
+                source,
                 "",
                 f"it has {len(raw.columns)} columns and no header, but the model has {len(needed)}",
                 "give the names of the columns in a first line",
             )
-        return raw, dict(zip(needed, raw.columns, strict=True)), coding.weights
-    require_columns(needed, place, intake.source)
-    return raw, {name: raw.columns[place[name]] for name in needed}, coding.weights
+        return dict(zip(needed, raw.columns, strict=True))
+    require_columns(needed, place, source)
+    return {name: raw.columns[place[name]] for name in needed}
 
 
 def read_counts(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.incomplete import imputed
+from jtsolve.models.learning.validation import HeldOut
 from jtsolve.options import EXECUTOR, SCORE, VALIDATE
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.run import Run
-    from jtsolve.models.answers import Rows
     from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
@@ -139,10 +139,11 @@ class Data:
         states = states_by_name(columns_of(coded)) if isinstance(coded, DataTable) else {}
         return FrameStyle.of(self.source, states)
 
-    def validation(self, rows: Frame, table: AnyTable, run: Run) -> tuple[AnyTable, Rows]:
+    def validation(self, rows: Frame, table: AnyTable, run: Run) -> tuple[AnyTable, HeldOut]:
         """Returns the table with the states of rows for validation added, and these rows in its coding.
 
-        A value that occurs only in these rows is a state, with the prior mass of one.
+        A value that occurs only in these rows is a state, with the prior mass of one. The rows count as those
+        of the table do: by the column of its weights, if they have it, or by columns of counts.
 
         Args:
             rows: a file or frame with the columns of the table.
@@ -167,6 +168,7 @@ class Data:
             rows,
             table.names,
             habits=Habits.of(table),
+            counted=Coding(),
             states=states_by_name(columns),
             strict=self.reading.strict,
             run=run,
@@ -181,4 +183,5 @@ class Data:
             wide = widened(discrete, {column.name: column.values for column in columns_of(discrete)}, more)
             facts = MappingProxyType({**table.provenance, "states_of_validation": more})
             table = replace(table, discrete=wide, provenance=facts) if isinstance(table, MixedTable) else wide
-        return table, found.coded(variables_of(table))
+        counted = found.times > 0
+        return table, HeldOut(found.coded(variables_of(table))[:, counted], found.times[counted])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError, name_list
+from jtsolve.options import names_as_words
 from jtsolve.tables.frames import FRAME, column_texts, is_pandas
 from jtsolve.tables.options import CROSSTAB, names_in
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
@@ -161,7 +162,8 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
         RawColumn(FREQ, tuple(labels), np.concatenate(values).astype(np.int32)),
     ]
     times = None if raw.times is None else np.tile(raw.times, len(counted))
-    return RawTable(tuple(names), tuple(columns), raw.typed, times, raw.index), replace(
+    layout = f"{name}={names_as_words(counted)}"
+    return RawTable(tuple(names), tuple(columns), raw.typed, times, raw.index, crosstab=layout), replace(
         coding, crosstab=None, weights=FREQ, states=coding.states or tuple(column.name for column in held)
     )
 

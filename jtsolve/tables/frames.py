@@ -459,8 +459,9 @@ class FrameStyle:
         return pl.DataFrame(list(columns))
 
     def labelled(self, made: Any, like: Frame) -> Any:
-        """Returns a column or frame with the row labels of another; polars has no row labels."""
-        return made.set_axis(like.index) if self.pandas and is_pandas(like) else made
+        """Returns a column or frame with the row labels of another, if it has them and as many rows."""
+        labels = self.pandas and is_pandas(like) and len(like) == len(made)
+        return made.set_axis(like.index) if labels else made
 
 
 def _categories(name: Any, labels: Sequence[str], codes: NDArray[np.integer[Any]], *, pandas: bool) -> Any:

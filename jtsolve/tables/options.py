@@ -398,6 +398,8 @@ class Habits:
         decimal: decimal mark in texts.
         commas: columns with decimal commas; None for those in which every text is such a number.
         weights: the column that counted the rows, which counts further rows that have it.
+        crosstab: the variable that columns of counts made, and these columns; they make it of further rows
+            that lack it.
         dialect: of text files.
         given: the dialect given for the further rows; refused if they are no text.
     """
@@ -406,6 +408,7 @@ class Habits:
     decimal: Decimal = "point"
     commas: tuple[str, ...] | None = None
     weights: str | None = None
+    crosstab: str | None = None
     dialect: Dialect = Dialect()
     given: Dialect = Dialect()
 
@@ -419,6 +422,7 @@ class Habits:
             "comma" if comma else "point",
             tuple(facts.get("decimal_columns", ())) if comma else None,
             facts.get("weights"),
+            facts.get("crosstab"),
             Dialect(**{one.name: facts[one.name] for one in field_options(Dialect) if one.name in facts}),
         )
 
@@ -438,6 +442,7 @@ class Habits:
             how.coding.decimal if "decimal" in given else own.decimal,
             None if "decimal" in given and own.decimal == "point" else own.commas,
             own.weights,
+            own.crosstab,
             replace(own.dialect, **said),
             dialect,
         )

@@ -145,6 +145,8 @@ class RawTable:
         times: shape (rows,), how often each row occurs in the file; None for once.
         index: whether labels of the rows were left out: an index, or a first column without a name.
         weights: the column with the weights that the format gives the rows; the user may choose another.
+        crosstab: the variable that columns of counts made, and these columns, as in `Coding.crosstab`; None
+            without.
     """
 
     names: tuple[str, ...]
@@ -153,6 +155,7 @@ class RawTable:
     times: NDArray[np.int64] | None = None
     index: bool = False
     weights: str | None = None
+    crosstab: str | None = None
 
 
 def require_distinct(names: Sequence[str], source: str, *, index: bool = False) -> None:

@@ -116,6 +116,8 @@ def kept_columns(raw: RawTable, coding: Coding, source: str) -> Subtable:
     if coding.class_column is not None:
         remarks["class"] = coding.class_column
     selection = Subtable(columns, raw.times, classes, remarks)
+    if raw.crosstab is not None:
+        remarks["crosstab"] = raw.crosstab
     if coding.weights is not None:
         remarks["weights"] = coding.weights
         weights, unit = row_weights(by_name[coding.weights], raw.times, source)

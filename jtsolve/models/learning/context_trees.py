@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from jtsolve.models.features.nodes import Node
     from jtsolve.models.learning.learner import Learner
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.models.learning.validation import HeldOut
+    from jtsolve.tables.table import DataTable
 
 PENALTIES = (0.5, 0.35, 0.25, 0.18)
 """Values of λ among which validation rows choose; ½ is BIC."""
@@ -398,11 +399,14 @@ class _Trials:
         best: the best penalty and prior.
     """
 
-    def __init__(self, growth: _Growth, codes: Codes) -> None:
+    def __init__(self, growth: _Growth, validation: HeldOut) -> None:
         self.growth = growth
         self.best: Best[tuple[float, float]] = Best()
+        codes, weights = validation
         gaps = gaps_of(growth.columns, codes)
+        every = np.ones(gaps.size) if weights is None else weights
         self.partial, self.codes = codes[:, gaps], codes[:, ~gaps]
+        self.of_partial, self.weights = every[gaps], every[~gaps]
         self.inside = {0: np.arange(self.codes.shape[1])}
         self.found: dict[int, NDArray[np.float64]] = {}
 
@@ -435,8 +439,8 @@ class _Trials:
                 total += self.of_leaf(i)
         for k, ess in enumerate(PRIORS) if self.partial.size else ():
             logs = growth.tree(penalty, ess, {}).log_likelihood(self.partial)
-            total[k] += float(logs.sum())
-        mean: NDArray[np.float64] = total / (self.codes.shape[1] + self.partial.shape[1])
+            total[k] += float(logs @ self.of_partial)
+        mean: NDArray[np.float64] = total / (self.weights.sum() + self.of_partial.sum())
         return mean
 
     def of_split(self, i: int) -> NDArray[np.float64]:
@@ -446,7 +450,7 @@ class _Trials:
         holds = self.codes[v, self.inside[i]] == state
         for kid, there in zip(part.sides, (~holds, holds), strict=True):
             self.inside[kid] = self.inside[i][there]
-        failed, met = (self.inside[kid].size for kid in part.sides)
+        failed, met = (self.weights[self.inside[kid]].sum() for kid in part.sides)
         shares = np.array([self.growth.share(part, ess) for ess in PRIORS])
         found: NDArray[np.float64] = met * np.log(shares) + failed * np.log(1 - shares)
         return found
@@ -457,7 +461,7 @@ class _Trials:
             part, rows = self.growth.parts[i], self.inside[i]
             assert part.counts is not None, "a leaf with open variables"
             codes = codes_in(self.codes, rows, self.growth.columns, part.context)
-            self.found[i] = held_out(part.counts, codes)
+            self.found[i] = held_out(part.counts, codes, self.weights[rows])
         return self.found[i]
 
 

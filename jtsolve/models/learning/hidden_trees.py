@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,6 @@ from jtsolve.models.mixture import Mixture
 from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.options import VALIDATE
 from jtsolve.tables.distinct import distinct_rows
-from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,8 +123,9 @@ class HiddenTrees:
             raise ChoiceError(f"column '{min(clash)}' has the name of a hidden variable; rename it")
         chowliu = Learner(score, REGISTRY["chowliu"], 1, task.constraints)
         forest = _Forest.of(chowliu(table, run.part(silent=True)))
-        rows = _Rows.of(table, columns)
-        held = rows if task.validation is None else _Rows.of(task.validation, columns)
+        distinct = distinct_rows(table)
+        rows = _Rows.of(codes_of(columns, distinct), distinct.weights, columns)
+        held = rows if task.validation is None else _Rows.of(*task.validation, columns)
 
         def learn(states: int, seed: int = run.seed) -> tuple[_Tables, float]:
             em = _Em(forest, rows, held, self, states, task.ess, seed)
@@ -212,15 +212,11 @@ class _Rows(NamedTuple):
     arities: list[int]
 
     @staticmethod
-    def of(rows: DataTable | Codes, columns: tuple[Column, ...]) -> _Rows:
-        """Returns the rows of a table, or of codes."""
-        weights: NDArray[np.int64] | None = None
-        if isinstance(rows, DataTable):
-            table = distinct_rows(rows)
-            rows, weights = codes_of(columns, table), table.weights
-        each = np.ones(rows.shape[1]) if weights is None else weights
+    def of(codes: Codes, weights: NDArray[Any] | None, columns: tuple[Column, ...]) -> _Rows:
+        """Returns rows with the arities of their columns; without weights, each counts once."""
+        each = np.ones(codes.shape[1]) if weights is None else weights
         arities = [column.arity for column in columns]
-        return _Rows(rows.astype(np.int32), each.astype(np.float32), arities)
+        return _Rows(codes.astype(np.int32), each.astype(np.float32), arities)
 
     def indicators(self, chosen: slice | NDArray[np.int64]) -> Floats:
         """Returns the states that some rows allow, as 0 or 1, shape (variables, states, rows)."""

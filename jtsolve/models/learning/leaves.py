@@ -34,16 +34,17 @@ def max_likelihood(counts: Counts) -> tuple[float, int]:
     return value, layout.cells - layout.separator_cells
 
 
-def held_out(counts: Counts, codes: Codes) -> NDArray[np.float64]:
+def held_out(counts: Counts, codes: Codes, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns the log-likelihood of held-out, complete rows for each of `PRIORS`, shape (priors,).
 
     Args:
         counts: of the training rows.
         codes: of the held-out rows, shape (n, rows).
+        weights: of these rows, shape (rows,).
     """
     layout = table_layout(counts.tree, tuple(column.arity for column in counts.columns))
     found = np.zeros(len(PRIORS))
-    inside, outside = counts.cells, cell_counts(layout, codes, None)
+    inside, outside = counts.cells, cell_counts(layout, codes, weights)
     for sign, offset in ((1, layout.offset), (-1, layout.inward.firsts)):
         if sign < 0:
             inside, outside = (_separators(cells, layout) for cells in (inside, outside))

@@ -130,10 +130,10 @@ class Lem:
         task.require_prior("a feature tree")
         if task.validation is None:
             return _Growth(table, self, run).grown()(task.ess)
-        codes = task.validation
+        held = task.validation
 
         def learn(threshold: float) -> tuple[FeatureTree, float]:
-            return likeliest(map(_Growth(table, self.at(threshold), run).grown(), PRIORS), codes)
+            return likeliest(map(_Growth(table, self.at(threshold), run).grown(), PRIORS), *held)
 
         best: Best[FeatureTree] = Best()
         thresholds = self.thresholds or (_LEVELS if self.delta is None else _DELTAS)

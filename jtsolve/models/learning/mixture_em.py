@@ -166,8 +166,8 @@ class Mixtures:
 
     def _chosen(self, task: FitTask, run: Run) -> Mixture:
         """Returns the mixture under which the validation rows are likeliest."""
-        table, rows = task.rows(self.name), task.validation
-        assert rows is not None, "called with validation rows"
+        table, held = task.rows(self.name), task.validation
+        assert held is not None, "called with validation rows"
         best: Best[Mixture] = Best()
         widths: list[int | None] = [None]
         if task.treewidth is not None:
@@ -178,7 +178,8 @@ class Mixtures:
 
             def learn(size: int, at: FitTask = at) -> tuple[Mixture, float]:
                 mixture = self.em(at, size, run)
-                return likeliest([mixture, *_with_priors(mixture, task, () if run.stop else PRIORS)], rows)
+                others = _with_priors(mixture, task, () if run.stop else PRIORS)
+                return likeliest([mixture, *others], *held)
 
             def facts(size: int, width: int | None = width) -> dict[str, int]:
                 return {"components": size} | ({} if width is None else {"treewidth": width})

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.answers import Rows
     from jtsolve.models.files.document import AnyModel
+    from jtsolve.models.learning.validation import HeldOut
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import DiscreteScore, ScoreFunction
     from jtsolve.tables.partitions import AnyTable
@@ -44,7 +44,7 @@ class FitTask:
         constraints: on every tree.
         smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for that
             of the score, if it has one, else 1 for discrete variables and 0 for real ones.
-        validation: codes and numbers of rows that choose among candidates, shape (columns, rows); or None.
+        validation: rows that choose among candidates, in the coding of the table; or None.
         tree: the junction tree to fit, or to begin with; None to search for one.
     """
 
@@ -54,7 +54,7 @@ class FitTask:
     backend: Backend | None = None
     constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
     smoothing: float | None = None
-    validation: Rows | None = None
+    validation: HeldOut | None = None
     tree: JunctionTree | None = None
 
     @property

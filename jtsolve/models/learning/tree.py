@@ -59,7 +59,7 @@ class Tree:
         model = by_prior(tree, table, task.score, run=run)
         if task.validation is None:
             return model(task.ess)
-        best, mean = likeliest(map(model, PRIORS), task.validation)
+        best, mean = likeliest(map(model, PRIORS), *task.validation)
         chosen = {"smoothing_candidates": list(PRIORS), "validation_log_likelihood": mean}
         return replace(best, provenance=MappingProxyType({**best.provenance, **chosen}))
 

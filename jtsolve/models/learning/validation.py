@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -26,6 +26,18 @@ Candidate = TypeVar("Candidate")
 PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Equivalent sample sizes among which validation rows choose: half a decade apart, from almost none to 1000
 rows."""
+
+
+class HeldOut(NamedTuple):
+    """Validation rows, and how often each counts.
+
+    Attributes:
+        rows: codes and numbers, shape (columns, rows); see `protocol.Distribution`.
+        weights: shape (rows,), positive; None for 1.
+    """
+
+    rows: Rows
+    weights: NDArray[Any] | None = None
 
 
 def likeliest(
