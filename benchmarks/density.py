@@ -59,7 +59,10 @@ from jtsolve.tables.options import Coding
 if TYPE_CHECKING:
     from jtsolve.tables.table import DataTable
 
-SETS = "nltcs,msnbc,kdd,plants,baudio,jester,bnetflix,accidents,tretail,kosarek,dna,book"
+SETS = (
+    "nltcs,msnbc,kdd,plants,baudio,jester,bnetflix,accidents,tretail,pumsb_star,dna,kosarek,msweb,book,tmovie,"
+    "cwebkb,cr52,c20ng,bbc,ad"
+)
 COLUMNS = [
     "set",
     "variables",

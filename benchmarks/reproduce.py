@@ -331,7 +331,8 @@ BENCHMARKS = (
         "the same on larger sets, each within four minutes",
         60,
         "density.py --data {data}/density --mixtures --sizes 3 --components 1,2,4,8,16 --single 2 "
-        "--limit 240 --sets dna,tretail,kosarek,accidents,kdd,msnbc,book --output {output}/mixtures_limited",
+        "--limit 240 --sets dna,tretail,kosarek,accidents,kdd,msnbc,book,pumsb_star,msweb,tmovie,cwebkb,cr52,"
+        "c20ng,bbc,ad --output {output}/mixtures_limited",
         "density.py --data {data}/density --sets nltcs --mixtures --sizes 2 --components 2 --single 2 "
         "--time 2 --limit 4 --output {output}/mixtures_limited",
         (NLTCS, PLANTS),
@@ -340,8 +341,7 @@ BENCHMARKS = (
         "hidden",
         "test log-likelihoods of hidden Chow-Liu trees",
         60,
-        "density.py --data {data}/density --hidden 16,32,64 --trees 3 --limit 1100 "
-        "--sets jester,baudio,bnetflix,accidents,dna,book --output {output}/hidden",
+        "density.py --data {data}/density --hidden 16,32,64 --trees 3 --limit 1100 --output {output}/hidden",
         "density.py --data {data}/density --sets nltcs --hidden 2 --limit 4 --output {output}/hidden",
         (NLTCS, PLANTS),
     ),
