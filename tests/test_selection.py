@@ -22,10 +22,9 @@ from jtsolve.selection.choosing import CrossValidation, Ebic, Stars
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.gaussian import covariance_selection, graphical_lasso, nearer
 from jtsolve.selection.glasso import GraphicalLasso
-from jtsolve.selection.independence import are_independent, thresholds
 from jtsolve.selection.method import Task
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
-from jtsolve.selection.pc import PC
+from jtsolve.selection.pc import PC, are_independent, thresholds
 from jtsolve.selection.samples import DiscreteSample, GaussianSample
 from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen
 from jtsolve.tables.table import ContinuousTable, DataTable

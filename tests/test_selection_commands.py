@@ -23,7 +23,7 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
+from jtsolve.io.graph import decoded_graph, graph_to_document, read_document, write_graph
 from jtsolve.io.ranking import ranking_to_json
 from jtsolve.io.result import result_to_json
 from jtsolve.kbest import k_best
@@ -115,7 +115,7 @@ def test_a_graph_is_selected_checked_shown_and_fitted(
 def test_states_are_selected_and_fitted(states: Path, tmp_path: Path) -> None:
     graph, model = tmp_path / "g.csv", tmp_path / "m.json"
     assert _run("select", states, "--kind", "states", "--output", graph, "--quiet") == 0
-    assert read_graph(graph).named_edges == [("a", "b")]
+    assert decoded_graph(read_document(graph), "").named_edges == [("a", "b")]
     assert _run("fit", states, "--graph", graph, "--output", model, "--quiet") == 0
     assert isinstance(read_model(model), JunctionTreeModel)
 
@@ -127,7 +127,7 @@ def test_json_prints_facts_and_nothing_else(
     assert _run("select", numbers, *words, "--output", tmp_path / "g.graphml", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["over"], facts["kind"], facts["screen"]) == ("plain", "nonparanormal", "complete")
-    assert facts["edges"] == read_graph(tmp_path / "g.graphml").size
+    assert facts["edges"] == decoded_graph(read_document(tmp_path / "g.graphml"), "").size
 
 
 def test_a_forged_selection_fails_its_check(

@@ -19,6 +19,7 @@ from random_graphs import Oracle, population, random_pair
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Selection
+from jtsolve.core.triangulation import triangulation
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import indented_json
@@ -28,12 +29,11 @@ from jtsolve.io.graph import (
     document_to_json,
     graph_to_document,
     read_document,
-    read_graph,
     selection_to_document,
     write_graph,
 )
 from jtsolve.selection.framework import select
-from jtsolve.selection.regions import ClusterTree, RegionGraph, cluster_tree, region_graph
+from jtsolve.selection.regions import ClusterTree, RegionGraph, region_graph
 from jtsolve.selection.screens import GivenGraph
 from jtsolve.verify.selection import check_selection
 
@@ -47,6 +47,11 @@ NAMES = st.lists(
     max_size=6,
     unique=True,
 )
+
+
+def read_graph(path: Path) -> UndirectedGraph:
+    """Returns the graph in a file."""
+    return decoded_graph(read_document(path), str(path))
 
 
 @st.composite
@@ -358,7 +363,7 @@ def test_an_invalid_region_graph_is_refused(rows: Any, reason: str) -> None:
 @settings(max_examples=40)
 def test_merged_clusters_keep_the_running_intersection_and_small_separators(seed: int, size: int) -> None:
     superset, _ = random_pair(np.random.default_rng(seed), 12)
-    tree = cluster_tree(superset, size)
+    tree = ClusterTree.of(triangulation(superset), size)
     assert all(0 < separator.bit_count() <= size for separator in tree.separators)
     nodes = range(len(tree.clusters))
     links = {frozenset(edge) for edge in tree.edges}

@@ -84,11 +84,8 @@ def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
 
 def _available() -> int:
     """Returns the bytes available on the machine."""
-    table = Path("/proc/meminfo")
-    if table.is_file():
-        for line in table.read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+    if (found := _system_entry("meminfo", "MemAvailable")) is not None:
+        return int(found.split()[0]) * 1024
     import psutil
 
     return int(psutil.virtual_memory().available)
@@ -119,11 +116,8 @@ def resident_memory() -> int:
 
 def peak_memory() -> int:
     """Returns the peak resident memory of this process in bytes."""
-    status = Path("/proc/self/status")
-    if status.is_file():
-        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
+    if (found := _system_entry("self/status", "VmHWM")) is not None:
+        return int(found.split()[0]) * 1024
     # Not on Linux, where this also counts the memory of the parent before exec.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -160,9 +154,13 @@ def _program() -> str:
 @lru_cache(maxsize=1)
 def _processor() -> str:
     """Returns the model of the processor, as the system names it."""
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor()
+    return _system_entry("cpuinfo", "model name") or platform.processor()
+
+
+def _system_entry(name: str, key: str) -> str | None:
+    """Returns the first value of a key in a file of `/proc`; None without one, as on macOS."""
+    table = Path("/proc", name)
+    if not table.is_file():
+        return None
+    entries = (line.partition(":") for line in table.read_text("utf-8", "replace").splitlines())
+    return next((value.strip() for one, _, value in entries if one.strip() == key), None)

@@ -216,15 +216,6 @@ def edges_of(
     return UndirectedGraph.from_edges(names, [(u, v) for u, v in ends])
 
 
-def read_graph(path: str | Path) -> UndirectedGraph:
-    """Returns the graph in a file that `read_document` reads.
-
-    Raises:
-        InputError: the file cannot be read, or is not a graph; names the place.
-    """
-    return decoded_graph(read_document(path), str(path))
-
-
 def index_of(names: Sequence[str], source: str) -> dict[str, int]:
     """Returns the position of each name.
 

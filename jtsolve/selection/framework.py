@@ -29,12 +29,13 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.machine import describe_machine
 from jtsolve.core.run import Run
 from jtsolve.core.selection import Selection, Step
+from jtsolve.core.triangulation import triangulation
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.gaussian import covariance_selection, partial_correlations
 from jtsolve.selection.method import Task, method_options
-from jtsolve.selection.regions import cluster_tree, region_graph
-from jtsolve.selection.samples import GaussianSample, sample_of
+from jtsolve.selection.regions import ClusterTree, region_graph
+from jtsolve.selection.samples import DiscreteSample, GaussianSample
 from jtsolve.selection.screens import Complete, PcScreen
 from jtsolve.tables.table import ContinuousTable, DataTable
 
@@ -139,7 +140,8 @@ class OverJunctionTree:
         for part in graph.components():
             if part & open_vertices:
                 inside |= part
-        regions = region_graph(cluster_tree(graph.induced(inside), self.separator_size))
+        tree = triangulation(graph.induced(inside))
+        regions = region_graph(ClusterTree.of(tree, self.separator_size))
 
         def found(row: int) -> list[tuple[int, VarSet, VarSet, list[Edge]]]:
             sets = enumerate(regions.rows[row])
@@ -166,17 +168,7 @@ def _decide(  # noqa: PLR0917 - as in Algorithm 2
     region: tuple[VarSet, VarSet],
     edges: Sequence[Edge],
 ) -> Step:
-    """Decides edges of a region by a method (Algorithm 2).
-
-    Args:
-        sample: all columns.
-        graph: U ∪ G.
-        method: decides the edges.
-        seed: random seed.
-        place: round and row.
-        region: R and R̄.
-        edges: the candidates.
-    """
+    """Decides edges of a region, R and R̄, of U ∪ G (Algorithm 2); the place is its round and row."""
     columns = list(members(region[1]))
     at = {v: k for k, v in enumerate(columns)}
     marginal = graph.marginal(region[1])
@@ -219,7 +211,10 @@ def select(
     over = over or OverJunctionTree()
     if screen is None:
         screen = Complete() if isinstance(over, Plain) else PcScreen()
-    sample = sample_of(data, margins) if isinstance(data, ContinuousTable | DataTable) else data
+    if isinstance(data, ContinuousTable):
+        sample: Sample = GaussianSample.of(data, margins)
+    else:
+        sample = DiscreteSample.of(data) if isinstance(data, DataTable) else data
     objection = method.objection(sample)
     if objection is not None:
         raise ChoiceError(objection)

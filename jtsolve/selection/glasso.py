@@ -47,11 +47,8 @@ class GraphicalLasso:
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
-        return (
-            None
-            if isinstance(sample, GaussianSample)
-            else "the graphical lasso is for numbers, not for states; use pc"
-        )
+        refusal = "the graphical lasso is for numbers, not for states; use pc"
+        return None if isinstance(sample, GaussianSample) else refusal
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""

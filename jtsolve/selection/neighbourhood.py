@@ -46,11 +46,8 @@ class NeighbourhoodSelection:
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
-        return (
-            None
-            if isinstance(sample, GaussianSample)
-            else "neighbourhood selection is for numbers, not for states; use pc"
-        )
+        refusal = "neighbourhood selection is for numbers, not for states; use pc"
+        return None if isinstance(sample, GaussianSample) else refusal
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""

@@ -6,7 +6,16 @@
 Neighbours are fixed at the start of each k (PC-stable), so that the result does not depend on the order of
 the columns; in Algorithm 4, they shrink as edges are deleted.
 
+Tests at level α: Fisher's z of numbers; for states the G test, over the strata s of S, with o observed and e
+expected counts,
+
+    G = 2 Σ o ln(o / e),   degrees of freedom Σ_s (rows_s − 1)(columns_s − 1),
+
+where empty rows and columns of a stratum are left out.
+
 References:
+    R. A. Fisher, On the probable error of a coefficient of correlation, Metron 1, 1921.
+    P. Spirtes, C. Glymour, R. Scheines, Causation, Prediction, and Search, 2nd edition, MIT 2000 (G²).
     P. Spirtes, C. Glymour, An algorithm for fast recovery of sparse causal graphs, 1991.
     D. Colombo, M. Maathuis, Order-independent constraint-based causal structure learning, JMLR 15, 2014.
     M. Kalisch, P. Bühlmann, Estimating high-dimensional directed acyclic graphs with the PC-algorithm, JMLR
@@ -17,13 +26,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import sqrt, tanh
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.choosing import choose_graph, require_parameter
-from jtsolve.selection.independence import are_independent, thresholds
 from jtsolve.selection.method import Decision, Task
 from jtsolve.selection.samples import GaussianSample
 
@@ -112,3 +121,54 @@ class PC:
     def _deepest(self, n: int) -> int:
         """Returns the largest |S| among n columns."""
         return min(self.depth, max(n - 2, 0))
+
+
+def thresholds(level: float, rows: int, depth: int) -> NDArray[np.float64]:
+    """Returns the critical values of |ρ_ij|S| for |S| = 0..depth: smaller ones count as independence.
+
+    The result has shape (depth + 1,).
+
+    Args:
+        level: α.
+        rows: N.
+        depth: the largest |S|.
+    """
+    from scipy.special import ndtri
+
+    quantile = -float(ndtri(level / 2))
+    # Fisher's z needs more rows than |S| + 3; without them, no correlation is significant.
+    return np.array(
+        [tanh(quantile / sqrt(rows - size - 3)) if rows > size + 3 else 1.5 for size in range(depth + 1)]
+    )
+
+
+def are_independent(sample: DiscreteSample, i: int, j: int, given: Sequence[int], level: float) -> bool:
+    """Returns whether the G test accepts the independence of X_i and X_j given X_S.
+
+    Args:
+        sample: the columns.
+        i: first vertex.
+        j: second vertex.
+        given: S.
+        level: α.
+    """
+    from scipy.special import chdtrc
+
+    codes = sample.codes
+    stratum = np.zeros(codes.shape[1], dtype=np.int64)
+    for v in given:
+        stratum = stratum * int(sample.arities[v]) + codes[v]
+    if len(given):
+        _, stratum = np.unique(stratum, return_inverse=True)
+    a, b = int(sample.arities[i]), int(sample.arities[j])
+    strata = int(stratum.max()) + 1
+    cells = (stratum * a + codes[i]) * b + codes[j]
+    observed = np.bincount(cells, sample.weights, minlength=strata * a * b).reshape(strata, a, b)
+    of_i, of_j = observed.sum(axis=2), observed.sum(axis=1)
+    freedom = int((((of_i > 0).sum(axis=1) - 1) * ((of_j > 0).sum(axis=1) - 1)).sum())
+    if freedom == 0:
+        return True
+    expected = of_i[:, :, None] * of_j[:, None, :] / of_i.sum(axis=1)[:, None, None]
+    inside = observed > 0
+    statistic = float(2 * (observed[inside] * np.log(observed[inside] / expected[inside])).sum())
+    return level <= float(chdtrc(freedom, statistic))

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from jtsolve.core.triangulation import triangulation
 from jtsolve.core.varset import VarSet, is_subset, members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.core.graph import UndirectedGraph
     from jtsolve.core.tree import JunctionTree
 
 
@@ -152,11 +150,3 @@ def region_graph(tree: ClusterTree) -> RegionGraph:
         meets = (one & other for one, other in combinations(row, 2))
         row = tuple(dict.fromkeys(meet for meet in meets if meet.bit_count() > 1))
     return RegionGraph(tuple(rows))
-
-
-def cluster_tree(graph: UndirectedGraph, separator_size: int | None = None) -> ClusterTree:
-    """Returns a junction tree of the graph: of its min-fill triangulation; see `ClusterTree.of`.
-
-    Ties of fill go to the vertex of fewer neighbours, then to the first.
-    """
-    return ClusterTree.of(triangulation(graph), separator_size)

@@ -20,14 +20,13 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.margins import normal_scores
-from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.tables.table import DataTable
+    from jtsolve.tables.table import ContinuousTable, DataTable
 
 Margins = Literal["gaussian", "nonparanormal"]
 
@@ -181,13 +180,6 @@ class DiscreteSample:
 
 
 Sample: TypeAlias = GaussianSample | DiscreteSample
-
-
-def sample_of(table: ContinuousTable | DataTable, margins: Margins = "gaussian") -> Sample:
-    """Returns the sample that a table holds; see `GaussianSample.of` for errors."""
-    return (
-        GaussianSample.of(table, margins) if isinstance(table, ContinuousTable) else DiscreteSample.of(table)
-    )
 
 
 def _standardised(

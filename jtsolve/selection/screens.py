@@ -84,14 +84,10 @@ class PcScreen:
     level: float = 0.1
 
     def __post_init__(self) -> None:
-        self._method()  # with the same refusals
-
-    def _method(self) -> PC:
-        return PC(self.depth, self.level)
+        PC(self.depth, self.level)  # with the same refusals
 
     def superset(self, sample: Sample, seed: int) -> UndirectedGraph:
         """See `Screen`."""
-        method = self._method()
         everything = ~np.eye(sample.n, dtype=np.bool_)
-        kept = method.decide(sample, Task(everything, everything), seed).kept
+        kept = PC(self.depth, self.level).decide(sample, Task(everything, everything), seed).kept
         return UndirectedGraph.from_matrix(sample.names, kept)

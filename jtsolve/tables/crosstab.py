@@ -171,16 +171,8 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
 def _require_no_margins(counts: NDArray[Any], ends: Sequence[str], source: str) -> None:
     """Checks that neither the last row nor the last column is a margin.
 
-    One of them may be the sum of the others by chance: it is a margin if its label is one of a margin, or if
-    both are sums.
-
-    Args:
-        counts: shape (rows, columns).
-        ends: the labels of the last row and column.
-        source: for messages.
-
-    Raises:
-        InputError: one of them is.
+    One of them may be the sum of the others by chance: it is a margin if its label in `ends` is one of a
+    margin, or if both are sums.
     """
     sums = [len(table) > 2 and bool((table[:-1].sum(0) == table[-1]).all()) for table in (counts, counts.T)]  # noqa: PLR2004 - of two or more
     for end, is_sum in zip(ends, sums, strict=True):

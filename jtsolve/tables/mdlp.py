@@ -66,8 +66,7 @@ def _between(low: float, high: float) -> float:
 def _best_cut(up_to: NDArray[np.int64]) -> int | None:
     """Returns the number of values below the best cut; None if the criterion rejects it.
 
-    Args:
-        up_to: shape (values + 1, classes): cumulative class counts.
+    The cumulative counts of the classes have shape (values + 1, classes).
     """
     if up_to.shape[0] < 3:  # noqa: PLR2004 - a single value
         return None
