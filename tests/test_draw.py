@@ -19,7 +19,7 @@ from jtsolve.cli import run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
 from jtsolve.data import example
-from jtsolve.draw import graph, layout, picture
+from jtsolve.draw import graph, layout, packing, picture
 from jtsolve.draw.picture import draw_graph, draw_tree
 from jtsolve.draw.text import edges_dot, graph_text, tree_dot, tree_text
 from jtsolve.errors import ChoiceError, InputError
@@ -211,9 +211,9 @@ def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:
     name = "a_rather_long_name_of_a_variable_in_some_data_set"
     pieces = layout._pieces(name)
     assert len(pieces) == 3
-    assert "".join(piece.removesuffix(layout._BROKEN) for piece in pieces) == name
-    assert all(piece.endswith("_" + layout._BROKEN) for piece in pieces[:-1])
-    assert layout._pieces("x" * 30) == ["x" * 24 + layout._BROKEN, "x" * 6]
+    assert "".join(piece.removesuffix(packing.BROKEN) for piece in pieces) == name
+    assert all(piece.endswith("_" + packing.BROKEN) for piece in pieces[:-1])
+    assert layout._pieces("x" * 30) == ["x" * 24 + packing.BROKEN, "x" * 6]
     assert layout._pieces("short") == ["short"]
     assert layout._pieces("x" * 24 + ",") == ["x" * 24 + ","]  # a comma does not begin a line
 

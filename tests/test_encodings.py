@@ -21,9 +21,8 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.encodings import family
 from jtsolve.encodings.balancing import encode_balancing
-from jtsolve.encodings.clutter_clauses import clutter_clauses
 from jtsolve.encodings.cnf import to_cnf
-from jtsolve.encodings.family import encode_family, tree_of_edges
+from jtsolve.encodings.family import clutter_clauses, encode_family, tree_of_edges
 from jtsolve.encodings.formats import cpsat_proto
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.rounding import rounded

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as in typing, which loads more slowly than the whole package may
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, Protocol
-
-    class Drawing(Protocol):
-        """Turns lines of text, and a junction tree with the names of its variables, into HTML."""
-
-        def __call__(self, lines: Sequence[str], tree: Any = None, names: Sequence[str] = (), /) -> str:
-            """Returns the HTML; without a tree, only the lines."""
-            ...
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 
-_drawings: list[Drawing] = []
+_drawings: list[Callable[..., str]] = []
 
 
-def show_with(drawing: Drawing) -> None:
-    """Sets the drawing of all values."""
+def show_with(drawing: Callable[..., str]) -> None:
+    """Sets the function behind `as_html`, with its arguments."""
     _drawings[:] = [drawing]
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from jtsolve.draw.branching import branching_text
-from jtsolve.draw.picture import edges_figure, svg_element
+from jtsolve.draw.picture import edges_figure, render
 from jtsolve.draw.text import tree_text
 from jtsolve.draw.zoom import zoomable
 
@@ -73,7 +73,8 @@ def graph_html(
     """
     count = len({v for edge in edges for v in edge})
     if count <= _READABLE:
-        picture = svg_element(edges_figure(edges, names, strengths))
+        text = render(edges_figure(edges, names, strengths), "svg").decode()
+        picture = text[text.index("<svg") :]
     elif count <= _ZOOMABLE:
         page = escape(zoomable(edges, names, strengths=strengths))
         picture = f'<iframe srcdoc="{page}" style="width: 100%; height: 600px; border: 0"></iframe>'

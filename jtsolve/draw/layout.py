@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members
 from jtsolve.draw import fonts
-from jtsolve.draw.packing import ASPECT, isolated_lines, shelves
+from jtsolve.draw.packing import ASPECT, BROKEN, filled_lines, isolated_lines, shelves
 from jtsolve.draw.rooted import RootedForest
 from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
@@ -40,8 +40,7 @@ _CURVE = 0.34
 _NARROWEST = 0.75
 """Lines up to this width are not broken."""
 _LONGEST_LINE = 24
-"""Maximum number of characters of a name on a line; longer names are broken, marked by `_BROKEN`."""
-_BROKEN = "↩"
+"""Maximum number of characters of a name on a line; longer names are broken, marked by `BROKEN`."""
 LARGEST = 150
 """Maximum number of cliques in a drawing that is readable on one page."""
 ZOOMABLE = f"draw its graph as a page that zooms, with {PAGE('graph.html')}"
@@ -197,25 +196,19 @@ def _wrapped(
     height = points * LINE / 72
     widths = [fonts.width(word, points) for word in words]
     width = max(*widths, _NARROWEST, math.sqrt(3 * height * sum(widths)))
-    lines = [words[0]]
-    for word in words[1:]:
-        longer = f"{lines[-1]} {word}"
-        if fonts.width(longer, points) <= width and not lines[-1].endswith(_BROKEN):
-            lines[-1] = longer
-        else:
-            lines.append(word)
+    lines = filled_lines(words, width, points)
     if note:
         lines.append(note)
     return lines, (max(fonts.width(line, points) for line in lines), len(lines) * height)
 
 
 def _pieces(name: str) -> list[str]:
-    """Returns a long name in pieces, cut between words; all but the last end with `_BROKEN`."""
+    """Returns a long name in pieces, cut between words; all but the last end with `BROKEN`."""
     pieces = []
     while len(name.removesuffix(",")) > _LONGEST_LINE:
         between = max(name.rfind(sign, 0, _LONGEST_LINE) for sign in "_-. /")
         cut = between + 1 if between >= _LONGEST_LINE // 3 else _LONGEST_LINE
-        pieces.append(f"{name[:cut]}{_BROKEN}")
+        pieces.append(f"{name[:cut]}{BROKEN}")
         name = name[cut:]
     return [*pieces, name]
 

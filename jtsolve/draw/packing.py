@@ -17,6 +17,8 @@ _BETWEEN = 0.4
 """Space between components, in inches."""
 _NARROWEST = 4.0
 """Lines of a list are at least this wide, in inches."""
+BROKEN = "↩"
+"""The end of a piece of a name that is too long for a line."""
 
 
 def shelves(extents: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]], tuple[float, float]]:
@@ -51,12 +53,24 @@ def isolated_lines(names: Sequence[str], width: float, points: float) -> tuple[s
     """
     if not names:
         return ()
-    lines = ["isolated:"]
-    for k, name in enumerate(names):
-        word = quoted_name(fonts.printable_name(name)) + ("," if k < len(names) - 1 else "")
+    words = [f"{quoted_name(fonts.printable_name(name))}," for name in names]
+    words = ["isolated:", *words[:-1], words[-1][:-1]]
+    return tuple(filled_lines(words, max(width, _NARROWEST), points))
+
+
+def filled_lines(words: Sequence[str], width: float, points: float) -> list[str]:
+    """Returns words in lines of at most a width, in inches; a word that ends with `BROKEN` ends its line.
+
+    Args:
+        words: at least one.
+        width: of the lines; longer words have a line each.
+        points: size of the font.
+    """
+    lines = [words[0]]
+    for word in words[1:]:
         longer = f"{lines[-1]} {word}"
-        if fonts.width(longer, points) <= max(width, _NARROWEST):
+        if fonts.width(longer, points) <= width and not lines[-1].endswith(BROKEN):
             lines[-1] = longer
         else:
             lines.append(word)
-    return tuple(lines)
+    return lines

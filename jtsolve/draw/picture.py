@@ -218,12 +218,6 @@ def render(figure: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def svg_element(figure: Any) -> str:
-    """Returns a picture as an element of HTML."""
-    text = render(figure, "svg").decode()
-    return text[text.index("<svg") :]
-
-
 def save(figure: Any, path: str | Path) -> None:
     """Writes a picture to a file, atomically, in the format of its suffix.
 

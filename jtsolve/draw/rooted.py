@@ -49,14 +49,10 @@ class RootedForest:
             if tree.cliques[start].bit_count() == 1:  # no clique that shares its variable would be maximal
                 isolated.append(start)
                 continue
-            root = _centre(_reached(start, adjacent), adjacent)
-            order = [root]
+            root = _centre(_ordered(start, adjacent, parent), adjacent)
+            order = _ordered(root, adjacent, parent)
             for i in order:
                 seen[i] = True
-                for j in adjacent[i]:
-                    if j != parent[i]:
-                        parent[j] = i
-                        order.append(j)
             orders.append(tuple(order))
         orders.sort(key=lambda order: -len(order))
         children = tuple(tuple(sorted(j for j in adjacent[i] if j != parent[i])) for i in range(count))
@@ -69,15 +65,16 @@ class RootedForest:
         return tree.cliques[i] & tree.cliques[self.parent[i]]
 
 
-def _reached(start: int, adjacent: Sequence[Sequence[int]]) -> list[int]:
-    """Returns the cliques of the component of a clique."""
-    found = {start: None}
-    stack = [start]
-    while stack:
-        new = [j for j in adjacent[stack.pop()] if j not in found]
-        found.update(dict.fromkeys(new))
-        stack += new
-    return list(found)
+def _ordered(root: int, adjacent: Sequence[Sequence[int]], parent: list[int]) -> list[int]:
+    """Returns the cliques of the component of a root, each after its parent, which it sets."""
+    parent[root] = root
+    order = [root]
+    for i in order:
+        for j in adjacent[i]:
+            if j != parent[i]:
+                parent[j] = i
+                order.append(j)
+    return order
 
 
 def _centre(component: Sequence[int], adjacent: Sequence[Sequence[int]]) -> int:

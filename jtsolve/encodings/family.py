@@ -20,7 +20,14 @@ families of which only one can hold make the linear relaxation tighter than one 
 *Edges first.* The variable of the pair a < b has the number b(b−1)/2 + a + 1 and the name adjacent_a_b: the
 first n(n−1)/2 values are the graph, and the way back needs nothing else.
 
-Clutter cuts (`clutter_clauses`) may be added; they are clauses over x.
+*Clutter cuts.* A clutter is a collection of sets, none within another; F is the up-set of the sets that
+contain one of them. If F has a set that is complete in every tree, a single vertex or a required edge, but
+not ∅, then some family of every tree enters it (Studený and Cussens, IJAR 2017),
+
+    Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1,
+
+since the complete sets of a perfect order grow from ∅ one vertex at a time. A linear relaxation finds the
+cuts by separation (`backends.clutter`); here they are clauses, added on request.
 
 Size: m families, Σ |P|² literals in (2)–(4), n³/3 clauses of the order.
 
@@ -43,7 +50,6 @@ import numpy as np
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, key_of, members, neighbours_of
-from jtsolve.encodings.clutter_clauses import clutter_clauses
 from jtsolve.encodings.formula import Encoding, Formula, LinearRow
 from jtsolve.families.families import families_of_tree, predicted_sets, rows
 from jtsolve.families.sets import groups
@@ -237,6 +243,36 @@ def _at_most(most: int, *literals: int) -> LinearRow:
     """Returns the row that at most `most` literals hold; ¬x counts as 1 − x."""
     signs = tuple(1 if literal > 0 else -1 for literal in literals)
     return LinearRow(tuple(map(abs, literals)), signs, None, most - signs.count(-1))
+
+
+def clutter_clauses(families: Families, clutters: Sequence[Sequence[VarSet]]) -> list[tuple[int, ...]]:
+    """Returns for each clutter the families that enter its up-set, as positions in the listing.
+
+    Args:
+        families: the families that a tree may use.
+        clutters: the minimal sets of each up-set; sets unknown to the families are never complete and do not
+            change the up-set.
+
+    Raises:
+        ValueError: a clutter has ∅, or no set that is complete in every tree: its cut may be invalid.
+    """
+    if not clutters:
+        return []
+    listed = families.listing()
+    position = {mask: at for at, mask in enumerate(families.masks())}
+    by_size = [np.flatnonzero(families.sizes == size) for size in range(1, families.width + 1)]
+    required = families.constraints.required_edges
+    clauses = []
+    for clutter in clutters:
+        if 0 in clutter or not any(mask.bit_count() == 1 or mask in required for mask in clutter):
+            raise ValueError("a clutter holds a single vertex or a required edge, and not the empty set")
+        above = np.zeros(families.sizes.size, dtype=np.bool_)
+        above[[position[mask] for mask in clutter if mask in position]] = True
+        for size, at in enumerate(by_size, start=1):
+            above[at] |= above[families.facets[at, :size]].any(axis=1)
+        entering = np.flatnonzero(above[listed.union] & ~above[listed.parents])
+        clauses.append(tuple(entering.tolist()))
+    return clauses
 
 
 def _numbers(numbers: NDArray[np.int64]) -> tuple[int, ...]:

@@ -202,11 +202,7 @@ def read_gobnilp(data: bytes, source: str, name: str, run: Run) -> Problem:
     A parent set is a line `score k parent…`; parents are names, or positions from 0. Lines that begin with #
     are comments.
 
-    Args:
-        data: the text.
-        source: the file, for errors.
-        name: of the problem.
-        run: polled for interruption; receives progress.
+    The arguments are those of `read_junctor`.
 
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
@@ -246,11 +242,7 @@ def read_urlearning(data: bytes, source: str, name: str, run: Run) -> Problem:
 
     It has META lines, then for each variable `VAR name` and lines `score parent…`. Scores are 32-bit numbers.
 
-    Args:
-        data: the text.
-        source: the file, for errors.
-        name: of the problem.
-        run: polled for interruption; receives progress.
+    The arguments are those of `read_junctor`.
 
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
@@ -322,16 +314,7 @@ def _problem(
     *,
     run: Run,
 ) -> Problem:
-    """Returns the problem that the family scores determine.
-
-    Args:
-        families: in the order of the variables.
-        source: the file, for messages.
-        name: of the problem.
-        relative: relative error of a sum of scores, from the precision of the writing program.
-        provenance: remarks.
-        run: limits time and memory.
-    """
+    """Returns the problem that the family scores determine; `relative` bounds the rounding error of a sum."""
     index = _index(families, source)
     tables = [_table(here, v, index, source) for v, here in enumerate(families)]
     max_parents = max((mask.bit_count() for table in tables for mask in table), default=0)

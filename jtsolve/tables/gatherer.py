@@ -135,7 +135,8 @@ class Gatherer:
             self._code_of = np.full((len(self.places), _ASCII), _UNKNOWN, np.int32)
         self.intake.require(self.rows)
         common = bytes(np.flatnonzero((self._code_of != _UNKNOWN).all(axis=0)).tolist())
-        for byte in _different(cells.tobytes().translate(None, common)):
+        rest = np.frombuffer(cells.tobytes().translate(None, common), np.uint8)
+        for byte in np.flatnonzero(np.bincount(rest)).tolist():
             unknown = np.flatnonzero(self._code_of[:, byte] == _UNKNOWN)
             for column in unknown[(cells[unknown] == byte).any(axis=1)].tolist():
                 self._code_of[column, byte] = self._encoders[column].code(chr(byte))
@@ -187,15 +188,6 @@ class Gatherer:
             )
         )
         return RawTable(self.names[int(self.index) :], columns, typed, times, self.index)
-
-
-def _different(text: bytes) -> list[int]:
-    """Returns the bytes that occur, in increasing order."""
-    found = []
-    while text:  # one pass for each distinct byte; np.unique would convert and sort all cells
-        found.append(text[0])
-        text = text.translate(None, text[:1])
-    return sorted(found)
 
 
 class Encoder:

@@ -202,10 +202,8 @@ def partitions_of(data: str | Path | Frame, most: int) -> tuple[str, tuple[Part,
             rows = height(lazy)
         schemas.append((str(file), lazy.collect_schema()))
         kinds = {name: str(kind) for name, kind in schemas[-1][1].items()}
-        place, facts = str(file.absolute()), file.stat()
-        stamp = facts.st_size, facts.st_mtime_ns
         parts += [
-            Part(str(file), place, start, min(most, rows - start), kinds, stamp)
+            Part(str(file), str(file.absolute()), start, min(most, rows - start), kinds)
             for start in range(0, rows, most)
         ]
     require_same_columns(schemas)

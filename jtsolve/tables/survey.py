@@ -47,7 +47,6 @@ class Part:
         start: the first row in the file.
         rows: their number; None if unknown.
         kinds: the types of the columns, by name.
-        stamp: size and time of the file, which tell whether it has changed.
         frame: for a partition of Dask, its task.
     """
 
@@ -56,7 +55,6 @@ class Part:
     start: int
     rows: int | None
     kinds: Mapping[str, str]
-    stamp: tuple[int, int] = (0, 0)
     frame: Any = field(default=None, repr=False)
 
 

@@ -22,7 +22,7 @@ class Relaxation(NamedTuple):
         bound: on the score of every tree of the problem, in nats.
         tree: the best known tree: the given one, or a better one.
         clutters: cuts, each a collection of sets one of which is a single vertex: every perfect order enters
-            the up-set of the sets that contain one of them (`encodings.clutter_clauses`).
+            the up-set of the sets that contain one of them (`encodings.family`).
     """
 
     families: Families
