@@ -129,7 +129,11 @@ class IntegerProgram:
         return self._above(sum(weight * value for weight, value in zip(self.whole, values, strict=True)))
 
     def values(self) -> list[float]:
-        """Returns the values that the solver left; ValueError if there are none."""
+        """Returns the values that the solver left.
+
+        Raises:
+            ValueError: there are none.
+        """
         values = [variable.varValue for variable in self.variables]
         if None in values:
             raise ValueError("the solver gave no values")
