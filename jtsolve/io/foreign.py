@@ -202,7 +202,11 @@ def read_gobnilp(data: bytes, source: str, name: str, run: Run) -> Problem:
     A parent set is a line `score k parent…`; parents are names, or positions from 0. Lines that begin with #
     are comments.
 
-    The arguments are those of `read_junctor`.
+    Args:
+        data: the text.
+        source: the file, for errors.
+        name: of the problem.
+        run: see `read_junctor`.
 
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
@@ -242,7 +246,11 @@ def read_urlearning(data: bytes, source: str, name: str, run: Run) -> Problem:
 
     It has META lines, then for each variable `VAR name` and lines `score parent…`. Scores are 32-bit numbers.
 
-    The arguments are those of `read_junctor`.
+    Args:
+        data: the text.
+        source: the file, for errors.
+        name: of the problem.
+        run: see `read_junctor`.
 
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
