@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,6 +169,11 @@ def test_constraints_of_a_ranking_that_are_tighter_are_named_in_the_verdict(
     assert "complete under a tighter forbidden_graphs than the instance's;" in capsys.readouterr().out
 
 
+def nested(result: bytes, levels: int) -> bytes:
+    """Returns a result with lists on some levels in an object that may have any keys."""
+    return result.replace(b'"stats": {', b'"stats": {"a": ' + b"[" * levels + b"]" * levels + b", ")
+
+
 DAMAGE: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("instance", lambda text: text.replace(b"colex", b"dense")),
     ("instance", lambda text: text.replace(b'"version": 1', b'"version": 1.0')),
@@ -186,6 +192,7 @@ DAMAGE: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("result", lambda text: text.replace(b'"stats": {', b'"stats": {"a": 1e999, ')),
     ("result", lambda text: text.replace(b'"stats": {', b'"stats": {"a": "\\ud800", ')),
     ("result", lambda text: text.replace(b'"stats": {', b'"stats": {"a": 1, "a": 1, ')),
+    *(("result", partial(nested, levels=levels)) for levels in (101, 985, 990, 995, 100_000)),
     ("certificate", lambda text: text.replace(b'"version":2', b'"version":2.0')),
     ("certificate", lambda text: text.replace(b'"cuts":[', b'"cuts":null, "x":[')),
     ("certificate", lambda text: text.replace(b'"graphs":[]', b'"graphs":null')),
@@ -213,6 +220,10 @@ def test_the_verifiers_refuse_the_same_malformed_files(tmp_path: Path) -> None:
         paths[kind].write_bytes(damaged)
         assert (run(both, 0.0), SECOND.main(words)) == (2, 1), damaged
         paths[kind].write_bytes(whole)
+    whole = paths["result"].read_bytes()
+    paths["result"].write_bytes(nested(whole, 100))
+    assert (run(both, 0.0), SECOND.main(words)) == (0, 0)
+    paths["result"].write_bytes(whole)
     for path in paths.values():
         whole = path.read_bytes()
         for marked in (codecs.BOM_UTF8 + whole, *map(whole.decode().encode, ("utf-16", "utf-32"))):

@@ -126,8 +126,14 @@ def keyed(optional: dict[str, Form], **required: Form) -> Form:
 
 
 def anything(value: Any) -> bool:
-    """Returns whether a value is an object, with any keys."""
-    return isinstance(value, dict)
+    """Returns whether a value is an object, with any keys, and at most 100 levels below it."""
+    return isinstance(value, dict) and shallow(value, 100)
+
+
+def shallow(value: Any, levels: int) -> bool:
+    """Returns whether a value has lists or objects on at most some levels below it."""
+    entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return entries is None or (levels >= 0 and all(shallow(one, levels - 1) for one in entries))
 
 
 def seconds(value: Any) -> bool:

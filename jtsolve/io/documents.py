@@ -62,6 +62,8 @@ def names_of(mask: VarSet, names: Sequence[str]) -> list[str]:
     return [names[v] for v in members(mask)]
 
 
+_LEVELS = 100
+"""Maximum number of levels of lists and objects below an object with any keys (docs/certificates.md)."""
 _LONGEST = 40
 """Characters of a value in messages."""
 _DECODERS: dict[type, Any] = {}
@@ -103,15 +105,29 @@ def decode_json(data: bytes, kind: type[Document], source: str, run: Run | None 
     except msgspec.DecodeError as error:
         raise _malformed(data, str(error), source) from None
     except RecursionError:
-        reason = "its lists or objects are nested too deeply"
-        raise InputError(source, "", reason, "nest them less deeply") from None
+        raise _nested(source) from None
     finally:
         if enabled:
             gc.enable()
     run.require_reading(0)
+    if _too_deep(document, _LEVELS):
+        raise _nested(source)
     require_unique_keys(data, source)
     run.require_reading(0)
     return document
+
+
+def _too_deep(value: object, levels: int) -> bool:
+    """Returns whether an object with any keys has lists or objects on more than some levels below it."""
+    if isinstance(value, msgspec.Struct):
+        fields = (getattr(value, name) for name in value.__struct_fields__)
+        return any(_too_deep(one, levels) for one in fields if isinstance(one, msgspec.Struct | dict))
+    entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return entries is not None and (levels < 0 or any(_too_deep(one, levels - 1) for one in entries))
+
+
+def _nested(source: str) -> InputError:
+    return InputError(source, "", "its lists or objects are nested too deeply", "nest them less deeply")
 
 
 def require_utf8(data: bytes, source: str) -> None:
