@@ -30,8 +30,7 @@ from publishing import publish
 from jtsolve.core.machine import peak_memory
 from jtsolve.selection.choosing import Ebic
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
-from jtsolve.selection.glasso import GraphicalLasso
-from jtsolve.selection.neighbourhood import NeighbourhoodSelection
+from jtsolve.selection.lasso import GraphicalLasso, NeighbourhoodSelection
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import GaussianSample
 from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen

@@ -21,9 +21,8 @@ from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.selection.choosing import CrossValidation, Ebic, Stars
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.gaussian import covariance_selection, graphical_lasso, nearer
-from jtsolve.selection.glasso import GraphicalLasso
+from jtsolve.selection.lasso import GraphicalLasso, NeighbourhoodSelection
 from jtsolve.selection.method import Task
-from jtsolve.selection.neighbourhood import NeighbourhoodSelection
 from jtsolve.selection.pc import PC, are_independent, thresholds
 from jtsolve.selection.samples import DiscreteSample, GaussianSample
 from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen

@@ -35,8 +35,7 @@ from jtsolve.selection.choosing import Ebic, Stars
 from jtsolve.selection.estimator import GraphSelection
 from jtsolve.selection.framed import region_of_vertices
 from jtsolve.selection.framework import OverJunctionTree, Plain
-from jtsolve.selection.glasso import GraphicalLasso
-from jtsolve.selection.neighbourhood import NeighbourhoodSelection
+from jtsolve.selection.lasso import GraphicalLasso, NeighbourhoodSelection
 from jtsolve.selection.pc import PC
 from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import Correlations, GivenGraph, PcScreen

@@ -40,8 +40,8 @@ CRITERIA: Registry[Criterion] = Registry(
 METHODS: Registry[SelectionMethod] = Registry(
     "selection method",
     {
-        "glasso": Entry("jtsolve.selection.glasso:GraphicalLasso"),
-        "neighbourhood": Entry("jtsolve.selection.neighbourhood:NeighbourhoodSelection"),
+        "glasso": Entry("jtsolve.selection.lasso:GraphicalLasso"),
+        "neighbourhood": Entry("jtsolve.selection.lasso:NeighbourhoodSelection"),
         "pc": Entry("jtsolve.selection.pc:PC"),
     },
     within=[CRITERIA],
