@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import numpy as np
 from jtsolve.core.machine import cores
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, StoppedError
+from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
 from jtsolve.options import MAX_SIZE
@@ -30,7 +32,6 @@ from jtsolve.tables.partitions import PartitionedTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -146,49 +147,25 @@ def _all_values(
     piece = min(_PIECE_SETS, int(_PIECE_NANOSECONDS / scorer.nanoseconds), order.count // (8 * workers))
     piece = max(1, piece)
 
-    def fill(start: int) -> int:
-        end = min(start + piece, order.count)
-        values[start:end] = scorer.values(order.sets(start, end - start))
-        return end - start
+    starts, done = range(0, order.count, piece), 0
 
-    starts = range(0, order.count, piece)
+    def fill(start: int) -> None:
+        values[start : start + piece] = scorer.values(order.sets(start, min(piece, order.count - start)))
+
+    def count(at: int) -> bool:
+        nonlocal done
+        done += min(piece, order.count - starts[at])
+        proceed(done / order.count)
+        return True
+
     if workers == 1:  # for hundreds of small tables, a pool would take a third of the time
-        for start in starts:
+        for at, start in enumerate(starts):
             fill(start)
-            proceed(min(start + piece, order.count) / order.count)
-        return values
-    pool = ThreadPoolExecutor(workers)
-    try:
-        _fill_all(pool, fill, starts, most=2 * workers, total=order.count, proceed=proceed)
-    finally:
-        pool.shutdown(cancel_futures=True)
+            count(at)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            run_tasks(pool, [partial(fill, start) for start in starts], count)
     return values
-
-
-def _fill_all(
-    pool: ThreadPoolExecutor,
-    fill: Callable[[int], int],
-    starts: range,
-    *,
-    most: int,
-    total: int,
-    proceed: Callable[[float], object],
-) -> None:
-    """Fills all blocks, at most `most` at a time, and reports progress."""
-    running: set[Future[int]] = set()
-    done = 0
-    left = iter(starts)
-    while True:
-        for start in left:
-            running.add(pool.submit(fill, start))
-            if len(running) >= most:
-                break
-        if not running:
-            return
-        finished, running = wait(running, return_when=FIRST_COMPLETED)
-        for future in finished:
-            done += future.result()
-        proceed(done / total)
 
 
 def _by_passes(
