@@ -233,7 +233,9 @@ def _seconds(root: Path, words: list[str]) -> float:
 
 
 def _python(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "80"}
+    # Byte code is cached, as it is for installed packages.
+    cached = {"PYTHONDONTWRITEBYTECODE": ""}
+    environment = {**os.environ, **cached, "PYTHONPATH": str(root), "COLUMNS": "80"}
     return subprocess.run(
         [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, check=True
     )

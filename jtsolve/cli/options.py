@@ -171,7 +171,9 @@ def _group(options: "Sequence[Option]") -> Any:
     words = f"Further options: {', '.join(within)}; may be repeated."
     read = typer.Option(READ, metavar="KEY=VALUE", help=words, rich_help_panel=OF_DATA)
     held.append(("read", Annotated[list[str] | None, read], field(default=None)))
-    return make_dataclass("Group", held, frozen=True, namespace={"within": within})
+    # Without a docstring, the class would get its signature, which takes milliseconds.
+    namespace = {"within": within, "__doc__": "A group of options."}
+    return make_dataclass("Group", held, frozen=True, namespace=namespace)
 
 
 class _Given:

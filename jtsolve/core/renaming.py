@@ -50,7 +50,7 @@ class RenamingTables(NamedTuple):
 @cache
 def renaming_tables() -> RenamingTables:
     """Returns the look-up tables of one piece."""
-    names = np.arange(1 << PIECE)
+    names = np.arange(1 << PIECE, dtype=np.int32)
     squeeze = np.zeros((1 << PIECE, 1 << PIECE), np.int32)
     spread = np.zeros_like(squeeze)
     place = np.zeros(1 << PIECE, np.int32)  # for each y, the number of its members below v
