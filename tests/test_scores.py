@@ -25,12 +25,14 @@ def gaussian(n: int, max_size: int, seed: int = 0) -> DenseScores:
 def test_one_score_a_batch_and_the_table_agree(max_size: int) -> None:
     dense = gaussian(5, max_size)
     sparse = SparseScores(5, {mask: dense.score(mask) for mask in bounded_subsets(5, max_size)})
+    wide = SparseScores(70, {mask << 65: dense.score(mask) for mask in bounded_subsets(5, max_size)})
     for i, mask in enumerate(bounded_subsets(5, max_size)):
         assert dense.score(mask) == sparse.score(mask) == dense.values[i]
     for size in range(6):
         sets = np.array(list(combinations(range(5), size)), dtype=np.intp).reshape(comb(5, size), size)
         expected = [dense.score(varset(row)) for row in sets.tolist()]
         assert dense.batch(sets).tolist() == sparse.batch(sets).tolist() == expected
+        assert wide.batch(sets + 65).tolist() == expected
         assert (size > max_size) == (expected == [-inf] * len(expected))
 
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import repeat
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from jtsolve.core.varset import (
+    ByteTable,
     VarSet,
     bounded_subsets,
     colex_rank,
     count_bounded_subsets,
     members,
     set_table,
-    varset,
 )
 from jtsolve.errors import InputError
 
@@ -245,7 +246,14 @@ class SparseScores:
 
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
         """See `LocalScores.batch`."""
-        return np.array([self.score(varset(row)) for row in sets.tolist()], dtype=np.float64)
+        if not isinstance(self.table, ByteTable):
+            masks = np.bitwise_or.reduce(1 << sets, axis=1).tolist()
+            return np.fromiter(map(self.table.get, masks, repeat(-inf)), np.float64, len(sets))
+        bits, rows = np.zeros((len(sets), self.table.size), dtype=np.uint8), np.arange(len(sets))
+        for column in sets.T:
+            bits[rows, column >> 3] |= (1 << (column & 7)).astype(np.uint8)
+        keys = bits.view(f"V{self.table.size}").ravel().tolist()
+        return np.fromiter(map(self.table.values_by_key.get, keys, repeat(-inf)), np.float64, len(sets))
 
 
 class StoppedError(Exception):

@@ -50,11 +50,11 @@ def set_table(n: int, pairs: Iterable[tuple[VarSet, float]]) -> Mapping[VarSet, 
     if n <= _HASHED_BITS:
         return dict(pairs)
     key = key_of(n)
-    return _ByteTable((n + 7) // 8, {key(mask): value for mask, value in pairs})
+    return ByteTable((n + 7) // 8, {key(mask): value for mask, value in pairs})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ByteTable(Mapping[VarSet, float]):
+class ByteTable(Mapping[VarSet, float]):
     """Numbers by the bytes of sets; see `key_of`."""
 
     size: int
