@@ -72,7 +72,7 @@ class ConsistentTrees:
             low, high = 0, len(thresholds) - 1
             while low < high:
                 middle = (low + high) // 2
-                if self._root_at(thresholds[middle]) is None:
+                if self._root_at(thresholds[middle], best=False) is None:
                     low = middle + 1
                 else:
                     high = middle
@@ -107,22 +107,24 @@ class ConsistentTrees:
             some = self.permitted[first : first + PIECES.components]
             kernel.make_components(self.state, some, self.graphs.forest, first_edges)
 
-    def _root_at(self, threshold: float) -> int | None:
-        """Returns the rank of the clique that is the root of the best greedy tree at a threshold, or None."""
+    def _root_at(self, threshold: float, *, best: bool = True) -> int | None:
+        """Returns the rank of the clique that is the root of the best, or any, greedy tree, or None."""
         self._make_components(threshold)
         size = self.state.size.ravel()
         found = np.flatnonzero(size)
         found = found[np.argsort(size[found], kind="stable")]
         for first in range(0, found.size, PIECES.components):
             self._check()
-            kernel.evaluate_components(self.state, found[first : first + PIECES.components])
+            kernel.evaluate_components(self.state, found[first : first + PIECES.components], best)
         values = np.full(self.roots.size, -inf)
         for first in range(0, values.size, PIECES.components):
             self._check()
             some = slice(first, first + PIECES.components)
             kernel.evaluate_roots(self.state, self.roots[some], values[some])
-        best = int(values.argmax()) if values.size else 0
-        return int(self.roots[best]) if values.size and values[best] > -inf else None
+            if not best and values[some].max() > -inf:
+                break
+        root = int(values.argmax()) if values.size else 0
+        return int(self.roots[root]) if values.size and values[root] > -inf else None
 
     def _check(self) -> None:
         """Reports the threshold; raises StoppedError if the report ends the search."""

@@ -216,12 +216,13 @@ def decompose_root(state, rank):
 
 
 @kernel(allocates=False)
-def evaluate_components(state, items):
-    """Finds the best greedy decompositions of components.
+def evaluate_components(state, items, best):
+    """Finds greedy decompositions of components.
 
     Args:
         state: receives their values and x.
         items: the components as s·n + q, those of all smaller ones done.
+        best: whether to find the best one of each, or any, which takes less time.
     """
     n = state.leader.shape[1]
     for item in items:
@@ -236,6 +237,8 @@ def evaluate_components(state, items):
                 value += state.clique_scores[set_around(state)] - state.separator_scores[s]
             if value > state.value[s, q]:
                 state.value[s, q], state.x[s, q] = value, x
+                if not best:
+                    break
 
 
 @kernel(allocates=False)
