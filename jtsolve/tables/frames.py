@@ -265,8 +265,8 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         raise InputError(FRAME, f"column '{name}'", reason, remedy)
     is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
     values = column.tolist() if is_plain else list(column)
-    types = set(map(type, values)) - {type(None)}
-    with suppress(KeyError, TypeError, OverflowError, UnicodeError):  # or numbers too large, or surrogates
+    types = set(map(type, values)) - {type(None), type(getattr(sys.modules.get("pandas"), "NA", None))}
+    with suppress(KeyError, TypeError, OverflowError, ValueError):  # too large, NA, or half a surrogate pair
         return pl.Series(values, dtype=getattr(pl, _OF_POLARS[*types,]))
     alone = len(types) <= 1 or (len(types) == 2 and str in types and types <= _PLAIN)  # noqa: PLR2004
     # With types, since 1, 1.0 and True are equal.
