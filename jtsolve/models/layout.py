@@ -26,13 +26,13 @@ BYTES_PER_CELL = 40
 
 
 class CellGroups(NamedTuple):
-    """The cells of a clique for each separator, grouped by the cells of the separator.
+    """The cells of a clique for each of m subsets, such as separators, grouped by the cells of the subset.
 
     Attributes:
         cells: positions in the array of all tables, shape (cells of these cliques,).
-        sizes: of the groups, shape (cells of all separators,).
-        starts: in `cells`, of each separator, shape (m + 1,).
-        firsts: in `sizes`, of each separator, shape (m + 1,).
+        sizes: of the groups, shape (cells of all subsets,).
+        starts: in `cells`, of each subset, shape (m + 1,).
+        firsts: in `sizes`, of each subset, shape (m + 1,).
     """
 
     cells: NDArray[np.int64]
@@ -41,7 +41,7 @@ class CellGroups(NamedTuple):
     firsts: NDArray[np.int64]
 
     def between(self, a: int, b: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns cells and sizes of the separators from a to b - 1, of shapes as above."""
+        """Returns cells and sizes of the subsets from a to b - 1, of shapes as above."""
         return self.cells[self.starts[a] : self.starts[b]], self.sizes[self.firsts[a] : self.firsts[b]]
 
 
@@ -82,12 +82,17 @@ class Layout:
     @cached_property
     def inward(self) -> CellGroups:
         """The cells of each clique, grouped by the separator to its parent."""
-        return _groups(self, range(len(self.cliques)))
+        return _groups(self, range(len(self.cliques)), self.separators)
 
     @cached_property
     def outward(self) -> CellGroups:
         """The cells of the parent of each clique, grouped by their separator; the root is its own parent."""
-        return _groups(self, (0, *self.parent[1:]))
+        return _groups(self, (0, *self.parent[1:]), self.separators)
+
+    @cached_property
+    def single(self) -> CellGroups:
+        """The cells of the home of each variable, grouped by its states."""
+        return _groups(self, self.home, [(v,) for v in range(len(self.home))])
 
     @cached_property
     def levels(self) -> list[tuple[int, int]]:
@@ -269,10 +274,10 @@ def _projection(clique: tuple[int, ...], separator: tuple[int, ...], arities: tu
     return Projection(axes, tuple(arities[v] if v in separator else 1 for v in clique))
 
 
-def _groups(layout: Layout, places: Sequence[int]) -> CellGroups:
-    """Returns the cells of cliques grouped by the separators, one clique for each separator."""
+def _groups(layout: Layout, places: Sequence[int], subsets: Sequence[tuple[int, ...]]) -> CellGroups:
+    """Returns the cells of cliques grouped by their subsets, one clique for each subset."""
     found, sizes = [], []
-    for place, inner in zip(places, layout.separators, strict=True):
+    for place, inner in zip(places, subsets, strict=True):
         clique, (first, last) = layout.cliques[place], layout.offset[place : place + 2]
         axes = [*map(clique.index, inner), *(k for k, v in enumerate(clique) if v not in inner)]
         found.append(np.arange(first, last).reshape(layout.dims(place)).transpose(axes).ravel())

@@ -48,9 +48,9 @@ def families(values: NDArray[np.float64], layout: Layout) -> tuple[NDArray[np.fl
         separator S to the parent is summed from C; and its largest difference from the same table summed from
         the parent.
     """
-    if _is_fine(layout):
+    if is_fine(layout):
         cells, sizes = layout.inward.between(0, len(layout.cliques))
-        sums, others = (_sums(values, one) for one in (layout.inward, layout.outward))
+        sums, others = (sums_of(values, one) for one in (layout.inward, layout.outward))
         shares, whole = values[cells], np.repeat(sums, sizes)
         np.divide(shares, whole, out=shares, where=whole > 0)  # 0 / 0 is 0
         logs = np.empty_like(values)
@@ -76,7 +76,7 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
     `values` has shape (cells,). Each table sums to 1 up to rounding. Returns -inf, with undefined values, if
     the product of the factors is 0 everywhere.
     """
-    if _is_fine(layout):
+    if is_fine(layout):
         return _propagate_by_levels(values, layout)
     tables = [layout.table(values, place) for place in range(len(layout.cliques))]
     up: list[NDArray[np.float64]] = [np.empty(0)] * len(tables)
@@ -100,7 +100,7 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
     return total
 
 
-def _is_fine(layout: Layout) -> bool:
+def is_fine(layout: Layout) -> bool:
     """Returns whether there are many small cliques at the same distance from the root."""
     count = len(layout.cliques)
     return layout.cells <= _SMALL * count and 2 * len(layout.levels) <= count
@@ -130,8 +130,8 @@ def _propagate_by_levels(values: NDArray[np.float64], layout: Layout) -> float:
     return total
 
 
-def _sums(values: NDArray[np.float64], groups: CellGroups) -> NDArray[np.float64]:
-    """Returns the sum of each group of cells."""
+def sums_of(values: NDArray[np.float64], groups: CellGroups) -> NDArray[np.float64]:
+    """Returns the sum of each group of cells, shape (groups,), of `values` of shape (cells,)."""
     return np.add.reduceat(values[groups.cells], np.cumsum(groups.sizes) - groups.sizes)
 
 

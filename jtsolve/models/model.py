@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from jtsolve.models.layout import (
     subtree,
     table_layout,
 )
-from jtsolve.models.messages import families, propagate
+from jtsolve.models.messages import families, is_fine, propagate, sums_of
 from jtsolve.models.protocol import Distribution
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample_codes
@@ -198,6 +199,9 @@ class JunctionTreeModel(Distribution):
     def marginals(self) -> tuple[NDArray[np.float64], ...]:
         """Returns P(v) for every variable v, shape (states,)."""
         layout, found = self.layout, []
+        if is_fine(layout):
+            sums, firsts = sums_of(self.values, layout.single), layout.single.firsts.tolist()
+            return tuple(sums[first:end] for first, end in pairwise(firsts))
         for v, place in enumerate(layout.home):
             others = tuple(k for k, u in enumerate(layout.cliques[place]) if u != v)
             found.append(layout.table(self.values, place).sum(axis=others))
