@@ -38,6 +38,21 @@ def test_a_query_loads_no_backend(name: str, programs: dict[str, list[str]]) -> 
     assert len(modules) <= 80
 
 
+_SMALL = """
+import sys
+from jtsolve.cli import run
+for backend in ("lns", "merging", "portfolio"):
+    run(["solve", sys.argv[1], "--treewidth", "3", "--backend", backend], 0.0)
+sys.stderr.write(" ".join(["\\n", *sys.modules]))
+"""
+
+
+def test_searches_of_few_variables_load_no_compiler() -> None:
+    loaded = modules_loaded(ROOT, ["-c", _SMALL, str(ROOT / "instances/uci/nursery.json.gz")])
+    assert "jtsolve.backends.lns.backend" in loaded
+    assert "numba" not in loaded
+
+
 @pytest.mark.parametrize("words", ["--help", "solve --help", "complete solve --backend "])
 def test_help_and_completion_load_no_backend(words: str, tmp_path: Path) -> None:
     program = (

@@ -72,7 +72,7 @@ class _Tuning:
 
     smallest: int = 4
     """Variables of the smallest regions worth a solve."""
-    at_once: int = 7
+    at_once: int = 12
     """Maximum number of variables solved as one region, which is as fast as a search."""
     patience: int = 20
     patience_per_clique: int = 4
@@ -235,7 +235,8 @@ class _RegionSearch:
         self.best, self.best_value = self.current.copy(), self.value
         self.found = start  # the same tree as `best`
         largest = min(options.region, problem.n)
-        least = largest if problem.n <= _TUNING.at_once else min(_TUNING.smallest, largest)
+        whole = largest == problem.n <= _TUNING.at_once
+        least = largest if whole else min(_TUNING.smallest, largest)
         self.sizes = sorted({max(least, largest - less) for less in (6, 4, 2, 0)})
         self.incumbents = NewIncumbents(report)
         self.level = 0

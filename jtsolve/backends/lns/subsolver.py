@@ -45,7 +45,9 @@ class RegionOptimum(NamedTuple):
 
 
 def small_solver(exact: Backend, problem: Problem, region: int) -> SmallSolver | None:
-    """Returns the solver for groups of regions of at most `region` variables, or None if there is none.
+    """Returns the solver for groups of regions of at most `region` variables; None if there is none.
+
+    One region that holds all variables needs no groups, and no time to compile their solver.
 
     Args:
         exact: the backend that solves regions.
@@ -58,7 +60,7 @@ def small_solver(exact: Backend, problem: Problem, region: int) -> SmallSolver |
     }:
         return None
     solver = exact.small_solver(problem.max_clique_size)
-    return solver if region <= solver.most else None
+    return solver if region <= solver.most and region < problem.n else None
 
 
 class RegionSolver:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from jtsolve.compare.spec import Spec
 
-_VARIABLES = 9
+_VARIABLES = 14
+"""With fewer, several backends need no kernels."""
 _LARGEST_SET = 4
 _SECONDS = 20.0
 """Time limit: more than the compilation of any backend; an anytime search uses all of it."""
