@@ -169,7 +169,11 @@ TIME = Option(
     "time", float, "Seconds from start to finish, reading included.", metavar="S", flag="time-limit"
 )
 MEMORY = Option(
-    "memory", float, "Memory; the default is 80 % of the free memory.", metavar="GB", flag="memory-limit"
+    "memory",
+    float,
+    "Default: 80 % of the free memory. Compiling needs 0.4.",
+    metavar="GB",
+    flag="memory-limit",
 )
 THREADS = Option("threads", int, "Threads; the default is all cores.", metavar="N", least=1)
 EXECUTOR = Option("executor", str, "local, dask (workers on this machine), or dask=ADDRESS.", "local", "NAME")
