@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
 from math import comb
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jtsolve.core.backend import SmallAnswer
+from jtsolve.core.renaming import rename, renaming_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,15 +27,15 @@ class SmallDynamicProgramming:
 
     width: int
 
-    most: ClassVar[int] = 12  # such problems take 3 ms each at treewidth 2
+    most: ClassVar[int] = 12  # such problems take 1 ms each at treewidth 2
     group: ClassVar[int] = 8  # `kernels.lanes.LANES`; importing that would load the compiler
 
     def memory(self, variables: int) -> int:
-        """See `SmallSolver`: the two lists of the schedule, and F, H and g of every pair for each problem."""
+        """See `SmallSolver`: the two lists of the schedule, and F and g of every pair for each problem."""
         free = variables - 1
         sizes = [(i, comb(free, i) << (free - i)) for i in range(min(free, self.width) + 1)]
         pairs = sum(number * (2 if i < self.width else 1) for i, number in sizes)
-        return pairs * (24 * self.group + 4 * (free + self.width) + 60)
+        return pairs * (16 * self.group + 4 * (free + self.width) + 60)
 
     def __call__(self, tasks: Sequence[SmallTask]) -> list[SmallAnswer]:
         """See `SmallSolver`."""
@@ -57,38 +57,40 @@ class SmallDynamicProgramming:
         counts = np.empty(len(tasks), np.int64)
         schedule = _schedule(most, min(most, self.width))
         solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliques, parents, counts)
+        cliques >>= most - sizes[:, None]
         trees = zip(cliques.tolist(), parents.tolist(), counts.tolist(), strict=True)
         return [
-            SmallAnswer(value, *_tree(nodes[:used], above[:used], most - task.variables))
-            for task, value, (nodes, above, used) in zip(tasks, optima.tolist(), trees, strict=True)
+            SmallAnswer(value, tuple(nodes[:used]), tuple(zip(above[1:used], range(1, used), strict=True)))
+            for value, (nodes, above, used) in zip(optima.tolist(), trees, strict=True)
         ]
 
 
 @lru_cache(maxsize=64)
 def _schedule(m: int, width: int) -> Any:
-    from jtsolve.backends.dp.kernels.small import schedule
+    """Returns the `kernels.small.Schedule` for m ≥ 1 variables and cliques of at most `width`."""
+    from jtsolve.backends.dp.kernels.small import Schedule
 
-    return schedule(m, width)
-
-
-def _tree(
-    nodes: list[int], parents: list[int], filled: int
-) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-    """Returns the cliques and edges without the padding, the lowest variables.
-
-    Each of these is a clique by itself with a parent, as the first clique contains the last variable; its
-    separators are empty, so its children may be attached to its parent.
-    """
-    place: list[int] = []  # of each node, or of its parent if it is padding
-    cliques: list[int] = []
-    edges: list[tuple[int, int]] = []
-    number = count()
-    for node, parent in zip(nodes, parents, strict=True):
-        if node >> filled == 0:
-            place.append(place[parent])
-            continue
-        place.append(next(number))
-        cliques.append(node >> filled)
-        if parent >= 0:
-            edges.append((place[parent], place[-1]))
-    return tuple(cliques), tuple(edges)
+    everything = np.arange(1 << m)
+    sets = everything[np.bitwise_count(everything) <= width]
+    rank = np.full(1 << m, -1)
+    rank[sets] = np.arange(sets.size)
+    us = everything[: 1 << m - 1]  # the last variable is in no U
+    disjoint = sets[:, None] & us == 0
+    base = np.cumsum([0, *disjoint.sum(axis=1)])[:-1]
+    node, u = np.nonzero(disjoint)
+    order = np.argsort(np.bitwise_count(u), kind="stable")
+    node, u = node[order], u[order]
+    own = sets[node]
+    cell = base[node] + rename(u, ~own & us[-1], renaming_tables())
+    number = np.full(disjoint.shape, -1, np.int32)
+    number[node, u] = np.arange(node.size)
+    members = 1 << np.arange(m)
+    has = own[:, None] & members > 0
+    grows = (u[:, None] & members > 0) & (np.bitwise_count(own) < width)[:, None]
+    pair, v = np.nonzero(grows)
+    grown = number[rank[own[pair] | 1 << v], u[pair] ^ 1 << v]
+    pair, v = np.nonzero(has)
+    shrunk = cell[number[rank[own[pair] ^ 1 << v], u[pair]]].astype(np.int32)
+    ends = (np.cumsum(one.sum(axis=1)) for one in (grows, has))
+    last = number[rank[1 << m - 1], [us[-1] >> missing << missing for missing in range(m, -1, -1)]]
+    return Schedule(m, sets, rank, base, node, cell, grown, next(ends), shrunk, next(ends), last)

@@ -44,17 +44,16 @@ def _maximum(builder, one, other):
 
 
 @intrinsic
-def raise_to(typing, goal, at, source, here):  # noqa: ARG001 - numba's signature, here and below
-    """goal(at) = max(goal(at), source(here))."""
+def raise_to(typing, table, goal, source):  # noqa: ARG001 - numba's signature, here and below
+    """table(goal) = max(table(goal), table(source))."""
 
     def generate(context, builder, signature, arguments):
-        kinds = signature.args
-        first = _place(builder, _pointer(context, builder, kinds[0], arguments[0]), arguments[1])
-        second = _place(builder, _pointer(context, builder, kinds[2], arguments[2]), arguments[3])
+        data = _pointer(context, builder, signature.args[0], arguments[0])
+        first, second = (_place(builder, data, at) for at in arguments[1:])
         _store(builder, _maximum(builder, _load(builder, second), _load(builder, first)), first)
         return context.get_dummy_value()
 
-    return types.void(goal, types.uint64, source, types.uint64), generate
+    return types.void(table, types.uint64, types.uint64), generate
 
 
 @intrinsic

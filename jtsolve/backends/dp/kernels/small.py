@@ -3,10 +3,10 @@
 `fill` has the recurrences of `kernels.recurrence`; the last variable is the root, which no U holds.
 
 The operands of each maximum depend only on the number of variables and the width. A `Schedule` lists them
-once, and each of its numbers stands for LANES problems side by side, so every step is a vector operation.
+once (`dp.batch`). Each of its numbers stands for LANES problems side by side, so every step is a vector
+operation.
 
-A problem with fewer variables than the schedule is padded with lowest variables that score 0 alone and have
-no score together with others: each is a clique by itself.
+A problem with fewer variables than the schedule has the highest of them; sets with the others have no score.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Schedule = namedtuple(
         "cell",  # shape (E,), int64: the position of its g(C,U); that of U = ∅ is the first of g(C,·)
         "grown",  # shape (*,), int32: the pairs (C∪v, U∖v)
         "grown_end",  # shape (E,), int64: the end of those of a pair, and the beginning of those of the next
-        "shrunk",  # shape (*,), int32: the pairs (C∖c, U)
+        "shrunk",  # shape (*,), int32: the cells of the pairs (C∖c, U)
         "shrunk_end",  # shape (E,), int64
-        "last",  # the pair ({root}, all others), whose F is the optimum
+        "last",  # shape (m + 1,), int32: for each number of variables, the pair ({root}, others)
     ],
 )
 
@@ -46,73 +46,6 @@ def renamed(u, c, m):
             result |= (u >> v & 1) << name
             name += 1
     return result
-
-
-@kernel
-def _size(mask):
-    size = 0
-    while mask:
-        mask &= mask - 1
-        size += 1
-    return size
-
-
-@kernel
-def schedule(m, width):
-    """Returns the schedule for m ≥ 1 variables and cliques of at most `width`."""
-    rank = np.full(1 << m, -1, np.int64)
-    sets = np.empty(1 << m, np.int64)
-    count = 0
-    for mask in range(1 << m):
-        if _size(mask) <= width:
-            rank[mask] = count
-            sets[count] = mask
-            count += 1
-    sets = sets[:count].copy()
-    free = 1 << (m - 1)  # the masks U are below it
-    base = np.empty(count, np.int64)
-    pairs = 0
-    for c in range(count):
-        base[c] = pairs
-        pairs += free >> _size(sets[c] & (free - 1))
-    number = np.full((count, free), -1, np.int32)
-    node, cell, rest = np.empty(pairs, np.int64), np.empty(pairs, np.int64), np.empty(pairs, np.int64)
-    done = 0
-    for layer in range(m):
-        for c in range(count):
-            for u in range(free):
-                if u & sets[c] == 0 and _size(u) == layer:
-                    node[done], rest[done] = c, u
-                    cell[done] = base[c] + renamed(u, sets[c], m - 1)
-                    number[c, u] = done
-                    done += 1
-    grown, grown_end = np.empty(pairs * m, np.int32), np.empty(pairs, np.int64)
-    shrunk, shrunk_end = np.empty(pairs * width, np.int32), np.empty(pairs, np.int64)
-    more = less = 0
-    for pair in range(pairs):
-        mask, u = sets[node[pair]], rest[pair]
-        for v in range(m):
-            if mask >> v & 1:
-                shrunk[less] = number[rank[mask ^ 1 << v], u]
-                less += 1
-            elif u >> v & 1 and _size(mask) < width:
-                grown[more] = number[rank[mask | 1 << v], u ^ 1 << v]
-                more += 1
-        grown_end[pair], shrunk_end[pair] = more, less
-    last = number[rank[free], free - 1]
-    return Schedule(
-        m,
-        sets,
-        rank,
-        base,
-        node,
-        cell,
-        grown[:more].copy(),
-        grown_end,
-        shrunk[:less].copy(),
-        shrunk_end,
-        last,
-    )
 
 
 @kernel
@@ -157,20 +90,18 @@ def lay_out_scores(lane, schedule, order, variables, values, covered, clique, se
             if schedule.sets[c] & (mask << shift) == mask << shift:
                 clique[c * LANES + lane] += bonus
                 separator[c * LANES + lane] += bonus  # inf stays inf, and -inf above stays -inf
-    for v in range(shift):
-        at = schedule.rank[1 << v] * LANES + lane
-        clique[at] = separator[at] = 0.0
     return bonus * covered.size - own.sum()
 
 
 @kernel(allocates=False)
-def fill(schedule, clique, separator, F, H, g):
-    """Fills F, H and g of all pairs, each of shape (E · LANES,); see `lay_out_scores` for the scores.
+def fill(schedule, clique, separator, F, g):
+    """Fills F and g of all pairs, each of shape (E · LANES,); see `lay_out_scores` for the scores.
 
     f(S,U) = max_{v ∈ U} F(S∪v, U∖v)
-    H(C,U) = max(f(C,U) − s(C), max_{c ∈ C} H(C∖c, U))
-    g(C,U) = max(H(C,U), max_{R ⊊ U} g(C,R) + g(C,U∖R)),   R holds the largest member of U
-    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),   g(C,∅) = 0
+    g(C,U) = max(f(C,U) − s(C), max_{c ∈ C} g(C∖c, U), max_{R ⊊ U} g(C,R) + g(C,U∖R)),   g(C,∅) = 0
+    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S)
+
+    R holds the largest member of U; sets C of one member need no splits.
     """
     more = less = 0
     for pair in range(schedule.node.size):
@@ -188,20 +119,17 @@ def fill(schedule, clique, separator, F, H, g):
             more, less = schedule.grown_end[pair], schedule.shrunk_end[pair]
             continue
         for i in range(more, schedule.grown_end[pair]):
-            raise_to(F, at, F, uint64(schedule.grown[i]) << uint64(SHIFT))
+            raise_to(F, at, uint64(schedule.grown[i]) << uint64(SHIFT))
         for lane in range(LANES):
-            H[(pair << SHIFT) + lane] = F[(pair << SHIFT) + lane] - separator[scores + lane]
+            g[goal + lane] = F[(pair << SHIFT) + lane] - separator[scores + lane]
         for i in range(less, schedule.shrunk_end[pair]):
-            raise_to(H, at, H, uint64(schedule.shrunk[i]) << uint64(SHIFT))
+            raise_to(g, uint64(goal), uint64(schedule.shrunk[i]) << uint64(SHIFT))
+        mask = schedule.sets[c]
         more, less = schedule.grown_end[pair], schedule.shrunk_end[pair]
-        if c == 0:
-            continue  # ∅ is not a clique
-        for lane in range(LANES):
-            g[goal + lane] = H[(pair << SHIFT) + lane]
         largest = 1
         while largest <= renamed_u >> 1:
             largest <<= 1
-        if renamed_u != largest:
+        if renamed_u != largest and mask & (mask - 1):
             rest = uint64(renamed_u ^ largest)
             raise_to_splits(g, uint64(goal), uint64(schedule.base[c]), uint64(largest), rest)
         for lane in range(LANES):
@@ -233,20 +161,20 @@ def _best_clique(schedule, lane, clique, g, base, u, proper):
 
 
 @kernel
-def trace_cliques(schedule, lane, clique, separator, g, cliques, parents):
+def trace_cliques(schedule, lane, others, clique, separator, g, cliques, parents):
     """Writes the cliques of an optimal tree and their parents (-1 for the first); returns their number.
 
-    Each maximum is recomputed on the way. The first clique attached by S = C replaces C. Parents come before
-    their children.
+    The variables are the root and `others`. Each maximum is recomputed on the way. The first clique attached
+    by S = C replaces C. Parents come before their children.
     """
     nodes = np.empty(2 * schedule.m, np.int64)  # of the parts still to place: the node each is attached to,
     tops = np.empty(2 * schedule.m, np.int64)  # the set C for which its value was computed,
     parts = np.empty(2 * schedule.m, np.int64)  # and U
     root = 1 << (schedule.m - 1)
-    _, top = _best_clique(schedule, lane, clique, g, root, root - 1, False)
+    _, top = _best_clique(schedule, lane, clique, g, root, others, False)
     cliques[0], parents[0] = top, -1
     used = waiting = 1
-    nodes[0], tops[0], parts[0] = 0, top, (root - 1) & ~top
+    nodes[0], tops[0], parts[0] = 0, top, others & ~top
     while waiting:
         waiting -= 1
         node, top, u = nodes[waiting], tops[waiting], parts[waiting]
@@ -302,13 +230,13 @@ def solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliqu
         covered: shape (B, *), int64: masks of the sets that some clique must contain, padded with 0.
         targets: shape (B,), float64: in nats.
         optima: shape (B,), float64: written; in nats, without the bonus; -inf where there is no tree.
-        cliques: shape (B, m), int64: written; the cliques as masks, shifted by the padding.
+        cliques: shape (B, m), int64: written; the cliques as masks over the variables of the schedule.
         parents: shape (B, m), int64: written; see `trace_cliques`.
         counts: shape (B,), int64: written; the number of cliques, 0 where no tree was traced.
     """
     count, pairs = schedule.sets.size, schedule.node.size
     clique, separator = np.zeros(count * LANES), np.zeros(count * LANES)
-    F, H, g = np.empty(pairs * LANES), np.empty(pairs * LANES), np.empty(pairs * LANES)
+    F, g = np.empty(pairs * LANES), np.empty(pairs * LANES)
     added = np.zeros(LANES)
     for i in range(sizes.size):
         known, needed = 0, 0
@@ -326,9 +254,11 @@ def solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliqu
             clique,
             separator,
         )
-    fill(schedule, clique, separator, F, H, g)
+    fill(schedule, clique, separator, F, g)
     for i in range(sizes.size):
-        optima[i] = F[schedule.last * LANES + i] - added[i]
+        optima[i] = F[schedule.last[sizes[i]] * LANES + i] - added[i]
         counts[i] = 0
         if optima[i] > targets[i]:
-            counts[i] = trace_cliques(schedule, i, clique, separator, g, cliques[i], parents[i])
+            missing = schedule.m - sizes[i]
+            others = ((1 << (schedule.m - 1)) - 1) >> missing << missing
+            counts[i] = trace_cliques(schedule, i, others, clique, separator, g, cliques[i], parents[i])
