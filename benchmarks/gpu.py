@@ -1,11 +1,12 @@
 """The dynamic programming and the sums on a CUDA device: seconds, beside the limits of the device.
 
-    python benchmarks/gpu.py --cases 18:18:int32,20:20:auto,21:21:auto,22:4:auto,22:22:auto,18:18:sums
+    python benchmarks/gpu.py --data FOLDER
+    python benchmarks/gpu.py --cases 20:20:auto,22:4:auto,18:18:sums
 
-A case is n:clique_size:precision, with standard normal scores of seed n, or n:clique_size:sums. It runs in
-its own process, whose first second imports CuPy and compiles or loads the kernels; cases that do not fit the
-device are left out. The limits are measured in the same process: bytes copied, and additions with maximum in
-registers, per second.
+A case is n:clique_size:precision, with standard normal scores of seed n; n:clique_size:sums; or mushroom or
+hypothyroid, with BDeu scores of all sets; FOLDER has their raw files. It runs in its own process, whose first
+second imports CuPy and compiles or loads the kernels; cases that do not fit the device are left out. The
+limits are measured in the same process: bytes copied, and additions with maximum in registers, per second.
 """
 
 from __future__ import annotations
@@ -34,14 +35,19 @@ from jtsolve.core.run import Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
+from jtsolve.scoring.problem import WHOLE, problem_from_table
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import solve
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "instances"))
+
+from raw_tables import RECIPES, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SUMS_COLUMNS = (
-    "n",
-    "clique size",
+    "case",
     "process s",
     "sums s",
     "features s",
@@ -52,10 +58,10 @@ SUMS_COLUMNS = (
     "identity",
 )
 COLUMNS = (
-    "n",
-    "clique size",
+    "case",
     "precision",
     "process s",
+    "scores s",
     "solve s",
     "splits s",
     "finish s",
@@ -63,8 +69,10 @@ COLUMNS = (
     "GB on the device",
     "splits, of additions",
     "finish, of copies",
+    "status",
     "gap",
 )
+CASES = "18:18:auto,20:20:auto,21:21:float64,22:22:int32,22:22:auto,22:4:auto,25:4:auto,18:18:sums,20:20:sums"
 CHAINS = r"""
 template <typename T> __device__ void chains(T *out, T step, int rounds) {
     T held[16];
@@ -147,92 +155,105 @@ def described(device: Any) -> str:
     cupy = device.cupy
     runtime = cupy.cuda.runtime
     properties = runtime.getDeviceProperties(0)
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = subprocess.run(query, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[0]
     return (
         f"{properties['name'].decode()}, {properties['totalGlobalMem'] / 1e9:.0f} GB; "
-        f"driver CUDA {runtime.driverGetVersion()}; CuPy {cupy.__version__}"
+        f"driver {driver}, CUDA {runtime.driverGetVersion()}; CuPy {cupy.__version__}"
     )
 
 
-def sum_once(n: int, problem: Problem) -> dict[str, Any]:
+def drawn(n: int, width: int) -> Problem:
+    """Returns a problem with standard normal scores of seed n."""
+    values = np.random.default_rng(n).standard_normal(count_bounded_subsets(n, width))
+    values[0] = 0
+    return Problem(tuple(Variable(f"v{i}") for i in range(n)), DenseScores(n, width, values))
+
+
+def sum_once(problem: Problem, device: Timed) -> dict[str, str]:
     """Returns the figures of the sums; the identity: expected cliques minus separators, less 1, is 0."""
-    device = Timed(open_device())
-    plan, run = SumsPlan(n, problem.max_clique_size), Run()
-    sums = DeviceSums(set_weights(problem), plan, device, run)
+    plan, run = SumsPlan(problem.n, problem.max_clique_size), Run()
+    sums = DeviceSums(set_weights(problem), plan, device, run)  # type: ignore[arg-type]
     log_evidence, seconds, began = sums.log_total, sums.seconds["sums"], time.perf_counter()
     features = sums.features()
-    predicted = sum(launch.seconds for launch in [*plan.sums(), *plan.proper()])
     return {
         "sums s": f"{seconds:.2f}",
         "features s": f"{time.perf_counter() - began:.2f}",
         "kernels s": ", ".join(f"{name} {spent:.3f}" for name, spent in sorted(device.seconds().items())),
-        "predicted kernels s": f"{predicted / device.speed:.2f}",
+        "predicted kernels s": f"{plan.kernel_seconds / device.speed:.2f}",
         "GB on the device": f"{plan.memory / 1e9:.2f}",
         "log evidence": f"{log_evidence:.12f}",
         "identity": f"{features.clique.sum() - features.separator.sum() - 1:.1e}",
-        "device": described(device),
     }
 
 
-def run_once(case: str) -> None:
-    """Runs one case in this process and prints its figures as JSON."""
-    n, width, precision = case.split(":")
-    values = np.random.default_rng(int(n)).standard_normal(count_bounded_subsets(int(n), int(width)))
-    values[0] = 0
-    scores = DenseScores(int(n), int(width), values)
-    problem = Problem(tuple(Variable(f"v{i}") for i in range(int(n))), scores)
-    if precision == "sums":
-        print(json.dumps({"n": n, "clique size": width, **sum_once(int(n), problem)}))
-        return
-    device = Timed(open_device())
+def solve_once(problem: Problem, precision: str, device: Timed) -> dict[str, str]:
+    """Returns the figures of a run of `dp`."""
     vars(cuda)["open_device"] = lambda: device
     result = solve(problem, DynamicProgramming(precision=precision, device="cuda"))  # type: ignore[arg-type]
     kernels = device.seconds()
-    taken = result.stats["precision"]
-    plan = DevicePlan(int(n), int(width), taken)
+    plan = DevicePlan(problem.n, problem.max_clique_size, result.stats["precision"])
     adding, copying = limits(device.device, BYTES[plan.precision])
-    reads = sum(launch.seconds for launch in plan.launches() if launch.kernel == "finish") * plan.rates[1]
-    row = {
-        "n": n,
-        "clique size": width,
-        "precision": taken,
+    work: dict[str, float] = defaultdict(float)
+    for launch, rate in ((launch, plan.rates[launch.kernel == "finish"]) for launch in plan.launches()):
+        work[launch.kernel] += launch.seconds * rate
+    return {
+        "precision": plan.precision,
         "solve s": f"{result.seconds['total']:.2f}",
         "splits s": f"{kernels['splits']:.4f}",
         "finish s": f"{kernels['finish']:.4f}",
         "predicted kernels s": f"{plan.kernel_seconds / device.speed:.3f}",
         "GB on the device": f"{plan.memory / 1e9:.2f}",
-        "splits, of additions": f"{result.stats['additions'] / adding / max(kernels['splits'], 1e-9):.0%}",
-        "finish, of copies": f"{reads / copying / kernels['finish']:.0%}",
+        "splits, of additions": f"{work['splits'] / adding / max(kernels['splits'], 1e-9):.0%}",
+        "finish, of copies": f"{work['finish'] / copying / kernels['finish']:.0%}",
+        "status": result.status.value,
         "gap": f"{result.gap:.1e}",
-        "device": described(device),
         "limits": f"{adding:.3g} additions with maximum and {copying:.3g} bytes copied a second",
     }
-    print(json.dumps(row))
+
+
+def run_once(case: str, data: Path) -> None:
+    """Runs one case in this process and prints its figures as JSON."""
+    name, *sizes = case.split(":")
+    table, kind = (None, sizes[1]) if sizes else (read_table(RECIPES[name], data), "auto")
+    began = time.perf_counter()
+    if table is None:
+        problem = drawn(int(name), int(sizes[0]))
+    else:
+        problem = problem_from_table(table, Bdeu(1.0), max_size=len(table.names), tabulation=WHOLE)
+    row = {"case": case, "scores s": f"{time.perf_counter() - began:.2f}"}
+    device = Timed(open_device())
+    row |= sum_once(problem, device) if kind == "sums" else solve_once(problem, kind, device)
+    print(json.dumps(row | {"device": described(device)}))
 
 
 def main() -> None:
     """Reads the command line, measures, prints, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--cases", default="18:18:int32,20:20:int32,20:20:auto,22:4:auto,18:18:sums,20:20:sums"
-    )
-    parser.add_argument("--output", type=Path, help="file of the tables, in Markdown")
+    parser.add_argument("--cases", help=f"default: {CASES}; with --data, mushroom and hypothyroid as well")
+    parser.add_argument("--data", type=Path, help="folder of the raw UCI files")
+    parser.add_argument("--output", type=Path, default=Path("docs/benchmarks/gpu.md"))
     parser.add_argument("--once", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.once:
         try:
-            run_once(arguments.once)
+            run_once(arguments.once, arguments.data)
         except LimitError as error:
             print(json.dumps({"refused": str(error)}))
         return
     rows = []
-    for case in arguments.cases.split(","):
+    cases = arguments.cases or CASES + (",mushroom,hypothyroid" if arguments.data else "")
+    for case in cases.split(","):
         began = time.perf_counter()
         command = [sys.executable, __file__, "--once", case]
+        command += ["--data", str(arguments.data)] if arguments.data else []
         row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         if "refused" in row:
             print(f"{case}: {row['refused']}")
             continue
         rows.append({**row, "process s": f"{time.perf_counter() - began:.2f}"})
+    if not rows:
+        sys.exit("no case fits the device")
     tables = [
         "\n".join(
             [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
@@ -241,13 +262,13 @@ def main() -> None:
         for columns in (COLUMNS, SUMS_COLUMNS)
         if (chosen := [row for row in rows if ("sums s" in row) == (columns is SUMS_COLUMNS)])
     ]
-    found = "; ".join([rows[0]["device"], *(row["limits"] for row in rows[:1] if "limits" in row)])
+    measured = {row["precision"]: row["limits"] for row in rows if "limits" in row}
+    found = "; ".join([rows[0]["device"], *(f"{kind}: {each}" for kind, each in measured.items())])
     head = f"# The dynamic programming on a device\n\n{found}; {time.strftime('%d %B %Y')}."
     called = f"Command: `python benchmarks/gpu.py {' '.join(sys.argv[1:])}`"
     text = "\n\n".join([head, called, *tables]) + "\n"
     print(text)
-    if arguments.output is not None:
-        arguments.output.write_text(text, encoding="utf-8")
+    arguments.output.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

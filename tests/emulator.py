@@ -9,9 +9,12 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from jtsolve.core.cuda import Device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,46 +81,71 @@ static int run(int blocks, int size) {
 """
 
 
-class Emulator:
-    """Like `core.cuda.Device`, in the memory of the process."""
+class _Array(np.ndarray):
+    """Like an array of CuPy."""
 
-    speed = 1.0
+    def set(self, array: NDArray[Any]) -> None:
+        assert (self.shape, self.dtype) == (array.shape, array.dtype)
+        self[...] = array
 
-    def __init__(self, *, room: int = 1 << 33, damage: tuple[str, str] = ("", "")) -> None:
+
+class Emulator(Device):
+    """A device in the memory of the process: emulates CuPy.
+
+    Args:
+        room: its free bytes.
+        damage: a text of the source, and what replaces it.
+        speed: see `Device`.
+    """
+
+    def __init__(
+        self, *, room: int = 1 << 33, damage: tuple[str, str] = ("", ""), speed: float = 1.0
+    ) -> None:
         self.room, self.damage = room, damage
         self.launched: list[str] = []
+        runtime = SimpleNamespace(
+            getDevice=int,
+            getDeviceProperties=lambda _device: {"multiProcessorCount": 132},
+            memGetInfo=lambda: (self.room, 1 << 34),
+        )
+        stream = SimpleNamespace(synchronize=lambda: None)
+        errors = SimpleNamespace(OutOfMemoryError=MemoryError)
+        super().__init__(
+            SimpleNamespace(
+                cuda=SimpleNamespace(runtime=runtime, memory=errors, get_current_stream=lambda: stream),
+                get_default_memory_pool=lambda: SimpleNamespace(free_all_blocks=lambda: None),
+                RawModule=self._module,
+                empty=self._empty,
+                asnumpy=np.array,
+            )
+        )
+        self.speed = speed
 
-    def free(self) -> tuple[int, int]:
-        return self.room, 1 << 34
+    def _empty(self, size: int, dtype: DTypeLike) -> Any:
+        if size * np.dtype(dtype).itemsize > self.room:
+            raise MemoryError
+        return np.full(size * np.dtype(dtype).itemsize, 77, np.uint8).view(dtype).view(_Array)
 
-    def compile(self, source: str) -> Callable[..., None]:
+    def _module(self, code: str, options: tuple[str, ...], backend: str) -> SimpleNamespace:
+        assert (options, backend) == (("-std=c++17",), "nvrtc")
         before, after = self.damage
-        assert before in source
-        library = _library(source.replace(before, after) if before else source)
+        assert before in code
+        library = _library(code.replace(before, after) if before else code)
 
-        def launch(name: str, blocks: int, threads: int, *arguments: Any) -> None:
-            self.launched.append(name)
-            given = [
-                ctypes.c_void_p(one.ctypes.data)
-                if isinstance(one, np.ndarray)
-                else {4: ctypes.c_int, 8: ctypes.c_longlong}[one.itemsize](int(one))
-                for one in arguments
-            ]
-            assert library[f"run_{name}"](blocks, threads, *given) == 0
+        def function(name: str) -> Callable[..., None]:
+            def launch(blocks: tuple[int], threads: tuple[int], arguments: tuple[Any, ...]) -> None:
+                self.launched.append(name)
+                given = [
+                    ctypes.c_void_p(one.ctypes.data)
+                    if isinstance(one, np.ndarray)
+                    else {4: ctypes.c_int, 8: ctypes.c_longlong}[one.itemsize](int(one))
+                    for one in arguments
+                ]
+                assert library[f"run_{name}"](*blocks, *threads, *given) == 0
 
-        return launch
+            return launch
 
-    def empty(self, size: int, dtype: DTypeLike) -> Any:
-        return np.full(size * np.dtype(dtype).itemsize, 77, np.uint8).view(dtype)
-
-    def upload(self, array: NDArray[Any]) -> Any:
-        return np.array(array, order="C")
-
-    def download(self, array: Any) -> NDArray[Any]:
-        return np.array(array)
-
-    def wait(self) -> None:
-        pass
+        return SimpleNamespace(compile=lambda: None, get_function=function)
 
 
 class Ledger(Emulator):

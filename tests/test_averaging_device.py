@@ -101,9 +101,8 @@ def test_all_cells_are_those_of_the_processor(n: int, constraints: Constraints) 
 
 
 @emulated
-def test_launches_in_ranges_of_blocks_fill_the_same_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Emulator, "speed", 1e-12)
-    device = Emulator()
+def test_launches_in_ranges_of_blocks_fill_the_same_cells() -> None:
+    device = Emulator(speed=1e-12)
     assert differing(named(gaussian(3, 6)), device) == 0
     assert len(device.launched) > 200
 
@@ -229,10 +228,11 @@ def test_a_missing_device_is_explained() -> None:
 
 
 @emulated
-def test_sums_on_a_device_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Emulator, "speed", 1e-12)
+def test_sums_on_a_device_stop() -> None:
     with pytest.raises(StoppedError):
-        on_device(named(gaussian(0, 6)), Emulator(), ImpatientRun(3, Stop.INTERRUPTED, Limits(threads=1)))
+        on_device(
+            named(gaussian(0, 6)), Emulator(speed=1e-12), ImpatientRun(3, Stop.INTERRUPTED, Limits(threads=1))
+        )
 
 
 def test_predicted_memory_and_seconds_are_those_of_an_h100() -> None:

@@ -18,11 +18,12 @@ from reference_dp import optimum
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.dp.device.plan import DevicePlan, Tile
 from jtsolve.backends.dp.device.run import DeviceTables
-from jtsolve.backends.dp.plan import BYTES
+from jtsolve.backends.dp.layers import LayeredTables
+from jtsolve.backends.dp.plan import BYTES, TablePlan
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import local_scores
 from jtsolve.core import cuda
-from jtsolve.core.cuda import open_device
+from jtsolve.core.cuda import DeviceArrays, Launch, open_device
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits
@@ -31,9 +32,12 @@ from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from jtsolve.backends.dp.plan import Precision
+    from jtsolve.backends.dp.trace import Tables
     from jtsolve.core.cuda import Device
 
 emulated = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler g++ on the PATH")
@@ -41,49 +45,25 @@ SMALL = Tile(1, 1, 1, 1)
 CUDA = DynamicProgramming(device="cuda")
 
 
-def reference(problem: Problem, scores: Any, ranks: Any) -> dict[tuple[int, int], NDArray[Any]]:
-    """Returns g(C,·) by ρ and C, U renamed within V∖C: the recurrence on one table as docs/dp.md has it."""
-    m, width = problem.n - 1, ranks.width
-    lowest, threshold = scores.lowest, scores.threshold
-    found: dict[tuple[int, int, int], Any] = {}
-    for u in sorted(range(1 << m), key=int.bit_count):
-        for c in sorted((c for c in ranks.masks.tolist() if c & u == 0), key=int.bit_count):
-            for root in range(min(2, width - c.bit_count() + 1)):
-                own = ranks.position[c]
-                best = [lowest] if u else [scores.lowest * 0 if scores.lowest > -np.inf else 0.0]
-                for v in (1 << i for i in range(m)):
-                    if u & v and c.bit_count() + root < width:
-                        more = scores.clique[root, ranks.position[c | v]]
-                        value = max(lowest, more + found[root, c | v, u ^ v])
-                        best.append(value - scores.separator[root, own])
-                    if c & v:
-                        best.append(found[root, c ^ v, u])
-                if root:
-                    best.append(found[0, c, u])
-                part = (u - 1) & u
-                while part:
-                    best.append(found[root, c, part] + found[root, c, u ^ part])
-                    part = (part - 1) & u
-                found[root, c, u] = max(best) if max(best) >= threshold else lowest
-    tables: dict[tuple[int, int], list[Any]] = {}
-    for root, c, u in sorted(found):
-        tables.setdefault((root, c), []).append(found[root, c, u])
-    return {key: np.array(values) for key, values in tables.items()}
-
-
 def differing(problem: Problem, precision: Precision, tile: Tile | None, device: Device) -> int:
-    """Returns how many cells of all tables differ from the reference."""
+    """Returns how many cells of all tables differ from those of the processor."""
     n, width = problem.n, problem.max_clique_size
-    ranks = rank_tables(n - 1, width, min(3, n - 1))
+    ranks = rank_tables(n - 1, width)
     scores, _ = local_scores(problem, ranks, precision)
-    tables = DeviceTables(DevicePlan(n, width, precision, tile), ranks, scores, device)
-    tables.fill(Recording())
-    wrong = 0
-    for (root, c), values in reference(problem, scores, ranks).items():
-        at = ranks.position[c]
-        cells = tables.offset[root, at] + tables.step[at] * np.arange(values.size)
-        wrong += int((tables.gather(cells) != values).sum())
-    return wrong
+    found = DeviceTables(DevicePlan(n, width, precision, tile), ranks, scores, device)
+    exact = LayeredTables(TablePlan(n, width), ranks, scores, 1)
+    found.fill(Recording())
+    exact.fill(Recording())
+
+    def cells(tables: Tables, root: int, own: int) -> NDArray[Any]:
+        us = np.arange(1 << (n - 1 - int(ranks.masks[own]).bit_count()))
+        return tables.gather(tables.offset[root, own] + tables.step[own] * us)
+
+    return sum(
+        int((cells(found, root, own) != cells(exact, root, own)).sum())
+        for own, size in enumerate(np.bitwise_count(ranks.masks).tolist())
+        for root in range(min(2, width - size + 1))
+    )
 
 
 @emulated
@@ -105,9 +85,8 @@ def test_all_cells_are_those_of_the_recurrence(
 
 
 @emulated
-def test_launches_in_ranges_of_blocks_fill_the_same_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Emulator, "speed", 1e-12)
-    device = Emulator()
+def test_launches_in_ranges_of_blocks_fill_the_same_cells() -> None:
+    device = Emulator(speed=1e-12)
     assert differing(named(gaussian(3, 6)), "int32", SMALL, device) == 0
     assert len(device.launched) > 2 * len(list(DevicePlan(6, 6, "int32", SMALL).launches()))
 
@@ -179,6 +158,16 @@ def test_coarse_scores_give_an_honest_gap_and_more_bits_close_it() -> None:
 
 
 @emulated
+def test_cliques_forbidden_with_all_larger_ones_need_one_table(emulator: Emulator) -> None:
+    larger = frozenset(mask for mask in range(1 << 6) if mask & 0b111 == 0b111)
+    problem = named(gaussian(2, 6), Constraints(forbidden_cliques=larger))
+    result = solve(problem, CUDA)
+    assert (result.status, result.stats["device"]) == (Status.OPTIMAL, "cuda")
+    assert result.score == pytest.approx(optimum(problem), abs=1e-9)
+    assert emulator.launched
+
+
+@emulated
 def test_required_edges_that_no_tree_has_are_proved(emulator: Emulator) -> None:
     square = frozenset({0b11, 0b110, 0b1100, 0b1001})
     problem = named(gaussian(1, 4), Constraints(max_treewidth=1, required_edges=square))
@@ -194,6 +183,16 @@ def test_a_run_is_refused_where_no_bits_fit(emulator: Emulator) -> None:
     emulator.room = room(problem, "int32") - 1
     with pytest.raises(LimitError, match=r"the device needs .* are free: others .* device=cpu"):
         solve(problem, CUDA)
+
+
+@emulated
+def test_memory_that_others_take_meanwhile_is_explained(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulator, "free", lambda: (1 << 33, 1 << 34))
+    emulator.room = 1000
+    with pytest.raises(LimitError, match=r"the device needs .* end the programs that hold it"):
+        solve(named(gaussian(0, 7)), CUDA)
 
 
 @emulated
@@ -214,11 +213,36 @@ def test_auto_selects_a_device_where_it_saves_seconds(
 
 
 @emulated
-def test_a_run_on_a_device_stops(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Emulator, "speed", 1e-9)  # predicted to be slow: the report is asked between ranges
+def test_a_run_on_a_device_stops(emulator: Emulator) -> None:
+    emulator.speed = 1e-9  # predicted to be slow: the report is asked between ranges
     outcome = CUDA.solve(named(gaussian(0, 6)), Limits(), Recording(patience=3, reason=Stop.INTERRUPTED))
     assert (outcome.stop, outcome.tree) == (Stop.INTERRUPTED, None)
     assert len(emulator.launched) < 20
+
+
+def test_a_device_much_slower_than_predicted_asks_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, pending, asked = [0.0], [0.0], [0.0]
+
+    class Slow(Emulator):
+        def compile(self, source: str) -> Callable[..., None]:  # noqa: ARG002
+            return launch
+
+        def wait(self) -> None:
+            clock[0] += pending[0]
+            pending[0] = 0.0
+
+    def launch(_name: str, blocks: int, *_arguments: Any) -> None:
+        pending[0] += 50 * 0.07 * blocks / 10_000
+
+    def report(**_news: object) -> bool:
+        asked.append(clock[0])
+        return True
+
+    monkeypatch.setattr(cuda, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    launches = [Launch("splits", [(1, 1, 1, 1, 10_000)], 0.07)] * 20
+    DeviceArrays(Slow(), "", {}).run(launches, report)
+    assert asked[-1] == pytest.approx(70.0)
+    assert np.diff(asked).max() < 1
 
 
 def test_a_device_refuses_unsupported_problems_in_a_sentence(emulator: Emulator) -> None:
@@ -228,7 +252,16 @@ def test_a_device_refuses_unsupported_problems_in_a_sentence(emulator: Emulator)
     assert "does not support max_separator_size; device=cpu does" in reasons(
         named(gaussian(0, 5), Constraints(max_separator_size=1))
     )
+    assert not reasons(named(gaussian(0, 5), Constraints(max_separator_size=4)))
+    upward = Constraints(forbidden_cliques=frozenset({0b111, 0b1111, 0b10111, 0b11111}))
+    assert not reasons(named(gaussian(0, 5), upward))
+    assert "does not support forbidden_cliques" in reasons(
+        named(gaussian(0, 5), Constraints(forbidden_cliques=frozenset({0b11})))
+    )
     assert "at most 25 variables, not 26" in reasons(named(gaussian(0, 26, 2)))
+    assert "at most 25 variables, not 70" in reasons(
+        named(SparseScores(70, {1 << v: 0.0 for v in range(70)}))
+    )
     holes = named(SparseScores(3, {0: 0.0, 1: 1.0, 2: 1.0, 4: 1.0, 7: 9.0}))
     assert "every subset of a clique needs a score" in reasons(holes)
     with pytest.raises(RefusedError, match="every subset of a clique needs a score; device=cpu"):
@@ -285,7 +318,7 @@ def test_predicted_memory_is_that_used_on_an_h100(n: int, width: int, gigabytes:
 @pytest.mark.parametrize("precision", BYTES)
 def test_the_memory_used_is_the_predicted_one(precision: Precision) -> None:
     problem, plan, device = named(gaussian(0, 15)), DevicePlan(15, 15, precision), Ledger()
-    ranks = rank_tables(14, 15, 3)
+    ranks = rank_tables(14, 15)
     DeviceTables(plan, ranks, local_scores(problem, ranks, precision)[0], device).fill(Recording())
     assert device.taken == pytest.approx(plan.memory, rel=0.02)
 

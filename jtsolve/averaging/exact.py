@@ -96,7 +96,7 @@ class Exact(Tabulated):
             return True
         if drawn or not plain or self.device == "cpu":
             return False
-        return choose_device("auto", [SumsPlan(n, plan.width)], inf, "") is not None
+        return choose_device("auto", [SumsPlan(n, plan.width)], inf) is not None
 
     def _parts(self, query: Query, problem: Problem) -> dict[str, Any] | None:
         """Returns the parts of the posterior, or None if no graph meets the constraints."""

@@ -42,6 +42,27 @@ class GraphFeatures:
     separator: NDArray[np.float64]
     connected: float
 
+    @classmethod
+    def of(
+        cls,
+        masks: NDArray[np.int64],
+        shares: tuple[NDArray[np.float64], ...],
+        bounded: NDArray[np.bool_],
+        connected: float,
+    ) -> GraphFeatures:
+        """Returns the probabilities from shares of the sum over all graphs.
+
+        Args:
+            masks: the sets, shape (K,).
+            shares: of each set, c P, c P° and B at R = V∖S, each of shape (K,); see `averaging.plain`.
+            bounded: shape (K,): whether a set is no separator; c P then lacks graphs with a full component.
+            connected: share of the connected graphs.
+        """
+        complete, clique, full = shares
+        clique = np.minimum(np.where(bounded, complete, np.minimum(clique, complete)), 1.0)
+        separator = np.where(bounded, 0.0, np.maximum(full - (complete - clique), 0.0))
+        return cls(masks, complete + bounded * full, clique, separator, min(1.0, connected))
+
     def edges(self, n: int) -> NDArray[np.float64]:
         """Returns the probabilities of the edges, shape (n, n)."""
         matrix = np.zeros((n, n))

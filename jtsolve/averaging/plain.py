@@ -131,16 +131,9 @@ class PlainSums:
         """Returns the probabilities, if the total is not 0."""
         everything = (1 << self.weights.n) - 1
         cells = (np.arange(self.masks.size) << self.weights.n) + (everything ^ self.masks)
-        clique, complete, full = (
-            np.exp(logs - self.total)
-            for logs in (self.none[cells] + self.clique, self.parts[cells] + self.clique, self.full[cells])
-        )
-        bounded = self.separator == inf
-        separator = np.where(bounded, 0.0, np.maximum(full - (complete - clique), 0.0))
-        complete += np.where(bounded, full, 0.0)
-        return GraphFeatures(
-            self.masks, complete, np.minimum(clique, 1.0), separator, min(1.0, self.connected)
-        )
+        logs = self.parts[cells] + self.clique, self.none[cells] + self.clique, self.full[cells]
+        shares = tuple(np.exp(one - self.total) for one in logs)
+        return GraphFeatures.of(self.masks, shares, self.separator == inf, self.connected)
 
 
 def _summed(logs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -35,6 +35,9 @@ _SPARE = 100_000_000
 _AHEAD = 0.2
 """Predicted seconds of launches in flight between two polls of the report: Ctrl-C acts within this time."""
 
+_SLOWNESS = 20.0
+"""By how much a device may be slower than predicted, until it is measured."""
+
 _CONTEXT_SECONDS = 1.0
 """Import of CuPy, context, kernels from CuPy's cache on disk."""
 
@@ -137,40 +140,72 @@ class DevicePlan(Protocol):
         ...
 
 
-class Device(Protocol):
-    """A device: its memory and its kernels.
+class Device:
+    """The current CUDA device: its memory and its kernels.
 
     Arrays on it are used as numpy's: slices, `view`, `fill`, and the entries at an array of positions.
+
+    Args:
+        cupy: the module.
+
+    Attributes:
+        speed: rate of work relative to an H100; for predictions only.
     """
 
-    @property
-    def speed(self) -> float:
-        """Rate of work relative to an H100; for predictions only."""
-        ...
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+        self.speed: float = properties["multiProcessorCount"] / _REFERENCE_PROCESSORS
+        self.free()  # creates the context, which needs memory itself
 
     def free(self) -> tuple[int, int]:
         """Releases the memory of dead arrays; returns the free and the total bytes."""
-        ...
+        self.cupy.get_default_memory_pool().free_all_blocks()
+        free, total = self.cupy.cuda.runtime.memGetInfo()
+        return int(free), int(total)
 
     def compile(self, source: str) -> Callable[..., None]:
-        """Returns launch(name, blocks, threads, *arguments): arrays on the device and numpy scalars."""
-        ...
+        """Returns launch(name, blocks, threads, *arguments): arrays on the device and numpy scalars.
+
+        Raises:
+            ChoiceError: the compiler is missing.
+        """
+        module = self.cupy.RawModule(code=source, options=("-std=c++17",), backend="nvrtc")
+        try:
+            module.compile()
+        except RuntimeError as error:  # the compiler's library is missing
+            raise _unusable(f"CuPy cannot compile ({error})", "pip install 'jtsolve[gpu]'") from error
+
+        def launch(name: str, blocks: int, threads: int, *arguments: Any) -> None:
+            module.get_function(name)((blocks,), (threads,), arguments)
+
+        return launch
 
     def empty(self, size: int, dtype: DTypeLike) -> Any:
-        """Returns a new array."""
-        ...
+        """Returns a new array.
+
+        Raises:
+            LimitError: too little memory is free.
+        """
+        try:
+            return self.cupy.empty(size, dtype)
+        except self.cupy.cuda.memory.OutOfMemoryError as error:  # taken by others meanwhile
+            raise _no_room(self, size * np.dtype(dtype).itemsize) from error
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Returns a copy on the device, of any shape."""
-        ...
+        copy = self.empty(array.size, array.dtype).reshape(array.shape)
+        copy.set(array)
+        return copy
 
     def download(self, array: Any) -> NDArray[Any]:
         """Returns a copy in the memory of the process, of any shape."""
-        ...
+        copy: NDArray[Any] = self.cupy.asnumpy(array)
+        return copy
 
     def wait(self) -> None:
         """Returns when all launches are done."""
-        ...
+        self.cupy.cuda.get_current_stream().synchronize()
 
 
 _Plan = TypeVar("_Plan", bound=DevicePlan)
@@ -200,7 +235,7 @@ def open_device() -> Device:
         remedy = f"a newer driver, or the package cupy-cuda{driver // 1000}x"
         raise _unusable(f"the driver is for CUDA {driver // 1000}, CuPy for CUDA {needed // 1000}", remedy)
     try:
-        return _CudaDevice(cupy)
+        return Device(cupy)
     except runtime.CUDARuntimeError as error:
         raise _unusable(f"the driver finds no usable one ({error})", "free it, or attach one") from error
 
@@ -220,7 +255,7 @@ def _unusable(reason: str, remedy: str) -> ChoiceError:
 
 
 def choose_device(
-    requested: DeviceChoice, plans: Sequence[_Plan], spent: float, narrower: str, worth: float = 2.0
+    requested: DeviceChoice, plans: Sequence[_Plan], spent: float, worth: float = 2.0
 ) -> tuple[Device, _Plan] | None:
     """Returns the device and the first plan that fits its free memory, or None for the processor.
 
@@ -228,7 +263,6 @@ def choose_device(
         requested: value of the option `device`.
         plans: of the problem, the preferred one first; may be empty for "auto": a device does not support it.
         spent: predicted seconds on the processor; inf where the memory has no room.
-        narrower: ways to need less memory, for the message.
         worth: predicted saving, in seconds, from which on "auto" uses a device.
 
     Raises:
@@ -245,7 +279,7 @@ def choose_device(
         return None  # the processor is the way out
     plan = next((one for one in plans if one.memory + _SPARE <= device.free()[0]), None)
     if requested == "cuda" and plan is None:
-        raise _no_room(device, plans[-1].memory, narrower)
+        raise _no_room(device, plans[-1].memory)
     if plan is None or (requested == "auto" and spent - predicted_seconds(plan, device) < worth):
         return None
     return device, plan
@@ -289,7 +323,7 @@ class DeviceArrays:
         device, listed = self.device, list(launches)
         total = sum(each.seconds for each in listed) / device.speed
         queued = done = 0.0  # predicted seconds
-        slowness, polled = 1.0, time.perf_counter()  # a device may be slower than predicted
+        slowness, polled = _SLOWNESS, time.perf_counter()
         for number, (kernel, classes, seconds, warps, more) in enumerate(listed, start=1):
             rows = np.array(classes, np.int32)
             ends = np.cumsum(rows[:, 4])
@@ -304,7 +338,7 @@ class DeviceArrays:
                 if queued * slowness < _AHEAD:
                     continue
                 device.wait()
-                slowness = max(slowness, (time.perf_counter() - polled) / queued)
+                slowness = max(1.0, slowness / 2, (time.perf_counter() - polled) / queued)
                 done += queued / total
                 if not report(done=min(1.0, done), note=f"launch {number} of {len(listed)}"):
                     raise StoppedError
@@ -314,54 +348,11 @@ class DeviceArrays:
             raise StoppedError
 
 
-def _no_room(device: Device, need: int, narrower: str) -> LimitError:
+def _no_room(device: Device, need: int) -> LimitError:
     """Returns the refusal of work for which the device has too little free memory."""
     free, total = device.free()
     return LimitError(
         f"the device needs {need / 1e9:.3g} GB; {free / 1e9:.3g} of its {total / 1e9:.3g} GB are free: "
-        f"others and the driver hold the rest. Ways out: end the programs that hold it; {narrower}; "
+        f"others and the driver hold the rest. Ways out: end the programs that hold it; a smaller treewidth; "
         "device=cpu."
     )
-
-
-class _CudaDevice:
-    """See `Device`."""
-
-    def __init__(self, cupy: Any) -> None:
-        self.cupy = cupy
-        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
-        self.speed: float = properties["multiProcessorCount"] / _REFERENCE_PROCESSORS
-        self.free()  # creates the context, which needs memory itself
-
-    def free(self) -> tuple[int, int]:
-        self.cupy.get_default_memory_pool().free_all_blocks()
-        free, total = self.cupy.cuda.runtime.memGetInfo()
-        return int(free), int(total)
-
-    def compile(self, source: str) -> Callable[..., None]:
-        module = self.cupy.RawModule(code=source, options=("-std=c++17",), backend="nvrtc")
-        try:
-            module.compile()
-        except RuntimeError as error:  # the compiler's library is missing
-            raise _unusable(f"CuPy cannot compile ({error})", "pip install 'jtsolve[gpu]'") from error
-
-        def launch(name: str, blocks: int, threads: int, *arguments: Any) -> None:
-            module.get_function(name)((blocks,), (threads,), arguments)
-
-        return launch
-
-    def empty(self, size: int, dtype: DTypeLike) -> Any:
-        try:
-            return self.cupy.empty(size, dtype)
-        except self.cupy.cuda.memory.OutOfMemoryError as error:  # taken by others meanwhile
-            raise _no_room(self, size * np.dtype(dtype).itemsize, "a smaller treewidth") from error
-
-    def upload(self, array: NDArray[Any]) -> Any:
-        return self.cupy.asarray(array)
-
-    def download(self, array: Any) -> NDArray[Any]:
-        copy: NDArray[Any] = self.cupy.asnumpy(array)
-        return copy
-
-    def wait(self) -> None:
-        self.cupy.cuda.get_current_stream().synchronize()

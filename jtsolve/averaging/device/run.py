@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.device.plan import SumsPlan
-from jtsolve.averaging.device.source import source
+from jtsolve.averaging.device.source import SOURCE
 from jtsolve.averaging.features import GraphFeatures, ratio, shares_of_total
 from jtsolve.averaging.plain import PlainSums, prefer_plain
 from jtsolve.averaging.plan import LANES as HOST_LANES
@@ -57,7 +57,7 @@ def summed(
     estimate = plan.estimate(run.limits.workers)
     spent = estimate.seconds if estimate.memory <= run.limits.memory_bytes else inf
     plans = [SumsPlan(weights.n, weights.width)] if plain else []
-    chosen = choose_device(asked, plans, spent, "a smaller treewidth")
+    chosen = choose_device(asked, plans, spent)
     if chosen is None:
         if not drawn and prefer_plain(weights):
             require_room(plan, run.limits)
@@ -94,7 +94,7 @@ class DeviceSums:
         self.local = (*mantissas_and_exponents(weights.clique), *mantissas_and_exponents(-weights.separator))
         self.arrays = {name: device.empty(words, np.uint64) for name, words in plan.words.items()}
         self.arrays |= self._by_set()
-        self.kernels = DeviceArrays(device, source(bounded=plan.width < plan.n), self.arrays)
+        self.kernels = DeviceArrays(device, SOURCE, self.arrays)
         self.kernels.run(plan.sums(), run.progress)
         self.connected_total = self._number("F")
         # If ∅ is no separator, all graphs are connected.
@@ -119,20 +119,14 @@ class DeviceSums:
         """
         clique, exponent, inverse, _ = (part[self.masks] for part in self.local)
         full = self._shares(self.device.download(self.arrays["whole"])[self.masks])
-        complete = self._shares(self._gather("P", self.last), exponent) * clique
+        complete = self._whole(exponent) * clique
         self.arrays["P"] = self.arrays["X"]  # P°
         self.kernels.run(self.plan.proper(), self.run.progress)
-        alone = self._shares(self._gather("P", self.last), exponent) * clique
+        alone = self._whole(exponent) * clique
         self.arrays.clear()
         self.device.free()
-        # P of a set that is no separator has no full component: a maximal clique.
-        bounded = inverse == 0.0
-        alone = np.where(bounded, complete, np.minimum(alone, complete))
-        separator = np.where(bounded, 0.0, np.maximum(0.0, full - (complete - alone)))
-        complete += bounded * full
-        complete[0], separator[0] = 1.0, max(0.0, full[0] - 1.0)
-        connected = min(1.0, ratio(self.connected_total, self.total))
-        return GraphFeatures(self.masks, complete, np.minimum(alone, 1.0), separator, connected)
+        connected = ratio(self.connected_total, self.total)
+        return GraphFeatures.of(self.masks, (complete, alone, full), inverse == 0.0, connected)
 
     def on_host(self) -> Sums:
         """Returns the sums with their tables in the memory of the process, for draws."""
@@ -177,13 +171,13 @@ class DeviceSums:
         }
         return {name: self.device.upload(array) for name, array in kept.items()}
 
-    def _gather(self, table: str, cells: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Returns the words of some cells."""
-        return self.kernels.gather(self.arrays[table], cells)
-
     def _number(self, table: str) -> tuple[float, int]:
         """Returns the number in the cell of ∅ and V."""
-        return number_of(int(self._gather(table, self.last[:1])[0]), *self.format)
+        return number_of(int(self.kernels.gather(self.arrays[table], self.last[:1])[0]), *self.format)
+
+    def _whole(self, exponents: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns P(S, V∖S) · 2^exponents of all S, divided by the total."""
+        return self._shares(self.kernels.gather(self.arrays["P"], self.last), exponents)
 
     def _shares(self, words: NDArray[np.uint64], exponents: Any = 0) -> NDArray[np.float64]:
         return shares_of_total(words, self.format, self.total, exponents)

@@ -85,7 +85,9 @@ struct Sum {
     }
 };
 
-__device__ __forceinline__ i64 place(const int *order, u32 own) { return BOUNDED ? order[own] : own; }
+__device__ __forceinline__ i64 place(const int *order, const Shape *t, u32 own) {
+    return t->width < t->n ? order[own] : own;
+}
 
 // Where X(S,R) and B(S,R) are, R renamed within V∖S; `missing`: required neighbours of R outside S ∪ R.
 __device__ __forceinline__ i64 across(const int *position, const int *order, const Shape *t, u32 S, u32 R,
@@ -101,7 +103,7 @@ __device__ __forceinline__ i64 across(const int *position, const int *order, con
         outside += in_s ^ 1;
     }
     missing &= ~whole;
-    return t->rows[members] + (position[whole] - t->start[members]) * t->row[members] + place(order, own);
+    return t->rows[members] + (position[whole] - t->start[members]) * t->row[members] + place(order, t, own);
 }
 
 // B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D); a thread has one W = S ∪ R, a class those of a size and an |R|.
@@ -115,12 +117,12 @@ count_full(@GIVEN@) {
     const u32 R = sets[t->start[row.u] + i % row.parts], S = R ^ ((1u << row.c) - 1);
     Sum total = {0.0, 0};
     for (u32 part = R; part; part = (part - 1) & R) {
-        if (BOUNDED && __popc(S | part) > t->width) continue;
-        const u64 x = here[place(order, S | part)];
+        if (__popc(S | part) > t->width) continue;
+        const u64 x = here[place(order, t, S | part)];
         total.add(x & ~1ull, x >> bits, x & 1 ? -1.0 : 1.0, bits);  // the last bit is the sign
     }
     const u64 word = pack({total.value, total.code + t->base}, t) & ~1ull;
-    here[place(order, S)] = word;
+    here[place(order, t, S)] = word;
     if (row.c == t->n) whole[S] = word;
 }
 
@@ -226,7 +228,5 @@ leave_proper(@GIVEN@) {
 """
 
 
-def source(*, bounded: bool) -> str:
-    """Returns the text of all kernels; `bounded`: cliques have fewer than n members at most."""
-    text = _TEXT.replace("@KERNEL@", _KERNEL).replace("@GIVEN@", _GIVEN)
-    return f"#define TEAMS {TEAMS}\n#define BOUNDED {int(bounded)}\n" + TABLES + text
+SOURCE = f"#define TEAMS {TEAMS}\n{TABLES}" + _TEXT.replace("@KERNEL@", _KERNEL).replace("@GIVEN@", _GIVEN)
+"""All kernels."""

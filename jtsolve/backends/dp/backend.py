@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from jtsolve.backends.dp import ranking
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.layers import LayeredTables
-from jtsolve.backends.dp.plan import COSTS, Precision, TablePlan
+from jtsolve.backends.dp.plan import COMPILER, Precision, TablePlan
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
@@ -123,7 +123,7 @@ class DynamicProgramming:
         if problem.constraints.forbidden_graphs:
             return ranking.estimate(problem)
         held = _memory_at_start()
-        place = self.place(_plan(problem), held, limits)
+        place = self.place(self.plan(problem), held, limits)
         return Estimate(place.memory, place.seconds)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
@@ -153,6 +153,11 @@ class DynamicProgramming:
             return None
         return self.forest
 
+    def plan(self, problem: Problem) -> TablePlan:
+        """Returns the tables that the constraints may need; on a device, F has none."""
+        two_tables = self.device != "cuda" and bool(problem.constraints.features & _SECOND_TABLE)
+        return _cached_plan(problem.n, problem.max_clique_size, two_tables)
+
     def place(self, plan: TablePlan, held: int, limits: Limits) -> Place:
         """Returns the best place of a run, the smallest on the processor if none has room.
 
@@ -170,14 +175,10 @@ class DynamicProgramming:
             for one in self._precisions("float64", "int32")  # int64 needs as much as float64
         ]
         fitting = [place for place in here if place.memory <= limits.memory_bytes]
-        suits = not plan.layered and plan.n <= MOST
-        plans = [
-            DevicePlan(plan.n, plan.width, one)
-            for one in self._precisions("float64", "int48", "int32")
-            if suits
-        ]
-        spent = fitting[0].seconds if fitting else inf
-        chosen = choose_device(self.device, plans, spent, "fewer bits or a smaller treewidth")
+        unfit = plan.two_tables or plan.n > MOST
+        choices = () if unfit else self._precisions("float64", "int48", "int32")
+        plans = [DevicePlan(plan.n, plan.width, one) for one in choices]
+        chosen = choose_device(self.device, plans, fitting[0].seconds if fitting else inf)
         if chosen is None:
             return [*fitting, here[-1]][0]
         device, on_device = chosen
@@ -192,27 +193,24 @@ class DynamicProgramming:
 _cached_plan = lru_cache(maxsize=64)(TablePlan)  # `lns` solves the same shape thousands of times
 
 
-def _plan(problem: Problem) -> TablePlan:
-    layered = bool(problem.constraints.features & _SECOND_TABLE)
-    return _cached_plan(problem.n, problem.max_clique_size, layered)
-
-
 def _not_on_device(problem: Problem) -> str | None:
     """A rule: objects to cliques with subsets that may be no clique or separator, and to forbidden graphs."""
     unsupported = problem.constraints.features & {*_SECOND_TABLE, ProblemFeature.FORBIDDEN_GRAPHS}
+    if not problem.constraints.forbidden_graphs:
+        if problem.n > MOST or (not unsupported and isinstance(problem.scores, DenseScores)):
+            return None  # too many variables are another objection
+        ranks = rank_tables(problem.n - 1, problem.max_clique_size)
+        if is_closed(ranks, local_scores(problem, ranks, "float64")[0]):
+            return None
     if unsupported:
         names = ", ".join(sorted(feature.value for feature in unsupported))
         return f"On a device it does not support {names}; device=cpu does."
-    if not isinstance(problem.scores, DenseScores):
-        ranks = rank_tables(problem.n - 1, problem.max_clique_size, 0)
-        if not is_closed(ranks, local_scores(problem, ranks, "float64")[0]):
-            return "On a device every subset of a clique needs a score; device=cpu accepts the problem."
-    return None
+    return "On a device every subset of a clique needs a score; device=cpu accepts the problem."
 
 
 def _memory_at_start() -> int:
     """Returns the bytes that the process holds before a run, including the compiler, loaded or not."""
-    return resident_memory() + (0 if "numba" in sys.modules else COSTS.compiler)
+    return resident_memory() + (0 if "numba" in sys.modules else COMPILER)
 
 
 class _Run:
@@ -233,7 +231,7 @@ class _Run:
         self.backend, self.problem, self.limits, self.report = backend, problem, limits, report
         self.held = _memory_at_start()
         self.seconds: dict[str, float] = {}
-        self._settle(_plan(problem))
+        self._settle(backend.plan(problem))
 
     def _settle(self, plan: TablePlan) -> None:
         """Finds the place of the run."""
@@ -282,10 +280,7 @@ class _Run:
             "predicted_bytes": self.place.memory - self.held,
         }
         if self.place.device:
-            stats |= {
-                "additions": self._on_device.additions,
-                "predicted_device_bytes": self._on_device.memory,
-            }
+            stats["predicted_device_bytes"] = self._on_device.memory
         return stats
 
     @property
@@ -302,20 +297,24 @@ class _Run:
     def _prepare(self) -> Tables:
         """Builds the rank tables and the local scores in the number type of the run, and allocates g."""
         plan, former = self.plan, self.place
-        self.ranks = rank_tables(plan.m, plan.width, plan.block)
+        self.ranks = rank_tables(plan.m, plan.width)
         self._score()
-        layered = not is_closed(self.ranks, self.local)
-        if layered != plan.layered:  # sets without a score between others, or constraints that exclude none
-            self._settle(_cached_plan(plan.n, plan.width, layered))
+        self._poll("scores")
+        two_tables = not is_closed(self.ranks, self.local)
+        if two_tables != plan.two_tables:  # holes among the scores, or constraints that exclude nothing
+            self._settle(_cached_plan(plan.n, plan.width, two_tables))
             if (former.device, former.precision) != (self.place.device, self.place.precision):
                 self._score()
-        if not self.report(note="tables"):
-            raise StoppedError
+        self._poll("tables")
         if self.place.device is not None:
             from jtsolve.backends.dp.device.run import DeviceTables
 
             return DeviceTables(self._on_device, self.ranks, self.local, self.place.device)
         return LayeredTables(self.plan, self.ranks, self.local, self.limits.workers)
+
+    def _poll(self, note: str) -> None:
+        if not self.report(note=note):
+            raise StoppedError
 
     def _score(self) -> None:
         """Forms the local scores, in int64 where "auto" finds the bits of float64 too few."""

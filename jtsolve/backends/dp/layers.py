@@ -5,14 +5,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from operator import setitem
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jtsolve.backends.dp import plain
-from jtsolve.backends.dp.plan import COSTS, LANES, TableClass, TablePlan
-from jtsolve.backends.dp.ranks import table_offsets
+from jtsolve.backends.dp.plan import ADDITION, LANES, NEIGHBOUR
+from jtsolve.backends.dp.ranks import positions_of, table_offsets
 from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.dp.plan import Precision
+    from jtsolve.backends.dp.plan import Precision, TableClass, TablePlan
     from jtsolve.backends.dp.ranks import RankTables
     from jtsolve.backends.dp.scores import LocalTables
     from jtsolve.core.backend import Report
 
 _KERNELS = LazyKernels("jtsolve.backends.dp.kernels.recurrence")
+_ADDITIONS, _NEIGHBOURS = 1e8, 4e6
+"""The work of one call of a thread: a few hundredths of a second, so that Ctrl-C and limits act at once."""
 
 
 class _Chunk(NamedTuple):
@@ -35,6 +36,22 @@ class _Chunk(NamedTuple):
 
     seconds: float
     call: Callable[[], object]
+
+
+class _Cells(NamedTuple):
+    """The cells of a class whose U have equally many members in the block.
+
+    Attributes:
+        entry: the class.
+        members: its C, without the root.
+        low: |U ∩ block|.
+        lows: those parts of U.
+    """
+
+    entry: TableClass
+    members: NDArray[np.int64]
+    low: int
+    lows: NDArray[np.int64]
 
 
 class LayeredTables:
@@ -52,7 +69,7 @@ class LayeredTables:
         self.precision: Precision = local.clique.dtype.name  # type: ignore[assignment]
         self.work = 0.0  # finished, in predicted seconds of one core
         self.total_work = plan.core_seconds(self.precision) or 1.0  # n = 1: nothing to do
-        self.offset = table_offsets(ranks, self._classes())
+        self.offset = table_offsets(plan, ranks)
         self.step = np.broadcast_to(LANES, ranks.masks.size)
         self.g = np.empty(plan.cells, local.clique.dtype)
 
@@ -74,86 +91,67 @@ class LayeredTables:
         """See `trace.Tables`."""
         return self.g[cells]
 
-    def _classes(self, high: int | None = None) -> NDArray[np.int64]:
-        """Returns the classes of g, or of a layer of F, for `table_offsets`."""
-        found = []
-        base = 0
-        for entry in self.plan.classes:
-            rows = 1 << entry.elements if high is None else entry.rows(high)
-            found.append((entry.inner, entry.outer, entry.roots, rows, base))
-            base += (entry.cells >> entry.elements) * rows
-        return np.array(found)
-
     def _layers(self, pool: ThreadPoolExecutor) -> None:
         """Runs the layers by |U ∖ block|: for each, the splits of all C, then all U.
 
         The cells of one layer and one 2·|U ∩ block| + |C| do not depend on one another.
         """
-        from jtsolve.backends.dp.kernels.partition import best_splits
-        from jtsolve.backends.dp.kernels.recurrence import finish_g
-
-        plan, local = self.plan, self.local
-        empty = np.array_split(self.offset[self.offset >= 0], 8 * self.workers)
-        self._run(pool, [_Chunk(0.0, partial(setitem, self.g, cells, 0)) for cells in empty], "clearing")
-        high_masks = np.arange(1 << (plan.m - plan.block), dtype=np.int64)
+        plan, local, g = self.plan, self.local, self.g
+        known = self.offset >= 0
+        empty = self.offset[known]  # the cells of U = ∅
+        g[empty] = 0
+        F = g
+        if plan.two_tables:
+            F = np.empty_like(g)
+            F[empty] = local.clique[known]  # F(S,∅) = s(S)
+        tables = (self.ranks, local, self.offset, g, F, plan.two_tables)
+        levels: dict[int, list[_Cells]] = {}
+        for entry in plan.classes:
+            members = self.ranks.masks[positions_of(entry, plan, self.ranks)]
+            lows = np.arange(1 << entry.bits)
+            for low in range(entry.bits + 1):
+                cells = _Cells(entry, members, low, lows[np.bitwise_count(lows) == low])
+                levels.setdefault(2 * low + entry.inner + entry.outer, []).append(cells)
+        high_masks = np.arange(1 << (plan.m - plan.block))
         high_sizes = np.bitwise_count(high_masks)
-        current, at = self.g, self.offset  # F and its offsets; g where F has no table
         for high in plan.layers:
             note = f"layer {high} of {plan.layers[-1]}"
             sets = high_masks[high_sizes == high]
-            before, at_before = current, at
-            if plan.layered:
-                current = np.empty(plan.layer_cells(high), self.g.dtype)
-                at = table_offsets(self.ranks, self._classes(high))
-                if high == 0:
-                    known = at >= 0
-                    current[at[known]] = local.clique[known]  # F(S,∅) = s(S)
             # With one member outside the block, no split has two parts that reach outside it.
             if high > 1:
-                tasks = [
-                    _Chunk(seconds, partial(best_splits, self.g, *arguments, local.lowest))
-                    for entry in plan.classes
-                    for seconds, arguments in self._split_tasks(entry, high, sets)
-                ]
-                self._run(pool, tasks, note)
-            tables = (self.ranks, local, self.offset, self.g, plan.layered)
-            layers = (before, current, np.stack([at_before, at]))
-            levels: dict[int, list[_Chunk]] = {}
-            for entry in plan.classes:
-                for low in range(entry.bits + 1):
-                    level = levels.setdefault(2 * low + entry.inner + entry.outer, [])
-                    for seconds, arguments in self._cell_tasks(entry, high, low, sets):
-                        level.append(_Chunk(seconds, partial(finish_g, *arguments, *tables, *layers)))
-            for _, tasks in sorted(levels.items()):
+                self._run(pool, list(self._split_tasks(high, sets)), note)
+            for _, level in sorted(levels.items()):
+                tasks = [task for cells in level for task in self._cell_tasks(cells, high, sets, tables)]
                 self._run(pool, tasks, note)
 
-    def _split_tasks(
-        self, entry: TableClass, high: int, sets: NDArray[np.int64]
-    ) -> Iterator[tuple[float, tuple[Any, ...]]]:
-        """Yields the work of a class in a layer as chunks: predicted seconds, arguments of `best_splits`."""
-        own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
-        additions = self.plan.split_additions(entry, high)
-        seconds = COSTS.addition(self.precision) * additions
-        for share, groups, part in _pieces(entry.split_groups, own, additions / COSTS.chunk_additions):
-            yield seconds * share, (entry.base, entry.elements, entry.bits, *groups, part)
+    def _split_tasks(self, high: int, sets: NDArray[np.int64]) -> Iterator[_Chunk]:
+        """Yields the splits of a layer."""
+        from jtsolve.backends.dp.kernels.partition import best_splits
+
+        for entry in self.plan.classes:
+            additions = self.plan.split_additions(entry, high)
+            seconds = ADDITION[self.precision] * additions
+            own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
+            for share, groups, part in _pieces(entry.split_groups, own, additions / _ADDITIONS):
+                arguments = (entry.base, entry.elements, entry.bits, *groups, part, self.local.lowest)
+                yield _Chunk(seconds * share, partial(best_splits, self.g, *arguments))
 
     def _cell_tasks(
-        self, entry: TableClass, high: int, low: int, sets: NDArray[np.int64]
-    ) -> Iterator[tuple[float, tuple[Any, ...]]]:
-        """Yields the cells of a class with `low` members of U in the block, as arguments of `finish_g`."""
-        own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
-        lows = np.array([mask for mask in range(1 << entry.bits) if mask.bit_count() == low])
+        self, cells: _Cells, high: int, sets: NDArray[np.int64], tables: tuple[Any, ...]
+    ) -> Iterator[_Chunk]:
+        """Yields the rest of the work on some cells of a layer; `tables` as in `finish_g`."""
+        from jtsolve.backends.dp.kernels.recurrence import finish_g
+
+        entry, members, low, lows = cells
         if high == low == 0:
             return
-        neighbours = (
-            (entry.cells >> entry.elements) * own.size * lows.size * (high + low + entry.inner + entry.outer)
-        )
-        masks = self.ranks.masks
-        inner = np.bitwise_count(masks & ((1 << self.ranks.block) - 1))
-        outer = np.bitwise_count(masks >> self.ranks.block)
-        members = masks[(inner == entry.inner) & (outer == entry.outer)]
-        for share, groups, part in _pieces(range(entry.groups), own, neighbours / COSTS.chunk_neighbours):
-            yield COSTS.neighbour * neighbours * share, (members, *groups, entry.bits, part, lows)
+        own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
+        each = high + low + entry.inner + entry.outer
+        neighbours = (entry.cells >> entry.elements) * own.size * lows.size * each
+        seconds = NEIGHBOUR * neighbours
+        for share, groups, part in _pieces(range(entry.groups), own, neighbours / _NEIGHBOURS):
+            call = partial(finish_g, members, *groups, entry.bits, part, lows, *tables)
+            yield _Chunk(seconds * share, call)
 
     def _run(self, pool: ThreadPoolExecutor, tasks: Sequence[_Chunk], note: str) -> None:
         """Runs tasks on all threads; polls the report after each."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.dp.plan import LANES
-from jtsolve.core.renaming import rename, subsets_of
+from jtsolve.core.renaming import rename, renaming_tables, subsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def _finish(  # noqa: PLR0917 - as a kernel
     position, lowest = ranks.position, local.lowest
     sets = np.bitwise_or.reduce(1 << members, axis=2)
     width = members.shape[2]
-    renamed = rename(us, ~sets & (1 << ranks.m) - 1, ranks)
+    renamed = rename(us, ~sets & (1 << ranks.m) - 1, renaming_tables())
     best = np.full(sets.shape, lowest, g.dtype)
     for root in range(min(2, ranks.width - width + 1)):  # g(C,U) ≥ g(C∖root, U)
         own = position[sets]

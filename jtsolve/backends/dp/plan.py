@@ -19,28 +19,16 @@ Precision = Literal["float64", "int64", "int48", "int32"]
 BYTES: dict[Precision, int] = {"float64": 8, "int64": 8, "int48": 6, "int32": 4}
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Costs of a run on one core of an AMD EPYC (Zen 4), by `benchmarks/dp_speed.py`.
-
-    They feed predictions, progress and the size of the chunks; no result depends on them. A chunk is one call
-    of a thread: a few hundredths of a second, so that Ctrl-C and limits act at once.
-    """
-
-    float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`; int64 is assumed as fast
-    int32: float = 1.2e-10  # the same: twice the lanes in a register
-    neighbour: float = 6e-9  # seconds to read one number in `kernels.recurrence.finish_g`; on an Intel Xeon
-    start: float = 0.3  # seconds before the first layer
-    compiler: int = 130_000_000  # bytes of numba and the kernels in the process
-    chunk_additions: float = 1e8
-    chunk_neighbours: float = 4e6
-
-    def addition(self, precision: Precision) -> float:
-        """Returns the seconds of one addition in `kernels.partition`."""
-        return self.int32 if precision == "int32" else self.float64
-
-
-COSTS = Costs()
+# Costs of a run on one core of an AMD EPYC (Zen 4), by `benchmarks/dp_speed.py`. They feed predictions and
+# progress; no result depends on them.
+ADDITION: dict[Precision, float] = {"float64": 2.2e-10, "int64": 2.2e-10, "int32": 1.2e-10}
+"""Seconds of one addition in `kernels.partition`; a register has twice as many int32."""
+NEIGHBOUR = 6e-9
+"""Seconds to read one number in `kernels.recurrence.finish_g`; on an Intel Xeon."""
+_START = 0.3
+"""Seconds before the first layer."""
+COMPILER = 130_000_000
+"""Bytes of numba and the kernels in the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +70,6 @@ class TableClass:
         """The numbers stored, lanes without a table included."""
         return self.roots * self.groups * LANES << self.elements
 
-    def rows(self, high: int) -> int:
-        """Returns the number of U with `high` members outside the block."""
-        return comb(self.elements - self.bits, high) << self.bits
-
 
 @dataclass(frozen=True)
 class TablePlan:
@@ -94,12 +78,12 @@ class TablePlan:
     Args:
         n: the number of variables.
         width: w, the size of the largest cliques.
-        layered: whether F has tables, two layers at a time; see `kernels.recurrence`.
+        two_tables: whether F has a table of its own, of the size of g; see `kernels.recurrence`.
     """
 
     n: int
     width: int
-    layered: bool = False
+    two_tables: bool = False
 
     @property
     def m(self) -> int:
@@ -138,17 +122,6 @@ class TablePlan:
         """The values of |U ∖ block|."""
         return range(self.m - self.block + 1)
 
-    def layer_cells(self, high: int) -> int:
-        """Returns the number of F(S,U) for the U with `high` members outside the block, with empty lanes."""
-        return sum((entry.cells >> entry.elements) * entry.rows(high) for entry in self.classes)
-
-    @cached_property
-    def peak_layer_cells(self) -> int:
-        """Maximum number of F(S,U) held at once: a layer needs the one before it."""
-        return max(
-            self.layer_cells(high) + (self.layer_cells(high - 1) if high else 0) for high in self.layers
-        )
-
     def split_additions(self, entry: TableClass, high: int) -> int:
         """Returns the additions of a class in one layer of `kernels.partition`."""
         sets = comb(entry.elements - entry.bits, high)
@@ -169,17 +142,17 @@ class TablePlan:
         )
 
     def memory(self, precision: Precision) -> int:
-        """Returns the bytes that the run allocates at its peak: g, two layers of F, ranks, local scores."""
+        """Returns the bytes that the run allocates at its peak: g and F, ranks, local scores."""
         sets = count_bounded_subsets(self.m, self.width)
         ranks = (24 << self.m) + sets * 48
         local = 16 * count_bounded_subsets(self.n, self.width)
-        layers = self.peak_layer_cells if self.layered else 0
-        return (self.cells + layers + 4 * sets) * BYTES[precision] + ranks + local
+        tables = 2 if self.two_tables else 1
+        return (tables * self.cells + 4 * sets) * BYTES[precision] + ranks + local
 
     def core_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for all layers."""
-        return self.additions * COSTS.addition(precision) + self.neighbours * COSTS.neighbour
+        return self.additions * ADDITION[precision] + self.neighbours * NEIGHBOUR
 
     def seconds(self, precision: Precision, workers: int) -> float:
         """Returns the predicted seconds of wall clock."""
-        return COSTS.start + self.core_seconds(precision) / workers
+        return _START + self.core_seconds(precision) / workers

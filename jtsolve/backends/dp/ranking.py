@@ -118,7 +118,7 @@ class RankedGraphs:
 
     def __init__(self, problem: Problem, report: Report) -> None:
         self.problem, self.n, self.width = problem, problem.n, problem.max_clique_size
-        n, ranks = self.n, rank_tables(self.n - 1, self.width, 0)
+        n, ranks = self.n, rank_tables(self.n - 1, self.width)
         local, self.scale = local_scores(problem, ranks, "float64")
         sets = [varset(one) for k in range(self.width + 1) for one in combinations(range(n), k)]
         masks = np.array(sets)

@@ -7,23 +7,22 @@ contains the root, else 0, and c is a bit mask over the other m = n − 1 variab
 masks (colex). The colex rank of a set does not depend on the number of variables.
 
 *g is stored by C* (see `kernels.partition`): g(C,U) is at offset[ρ, number of c] + LANES·U, where the
-variables outside C are renamed 0, 1, 2, …. A layer of F is stored likewise, by the rank of the part of U
-outside the block.
+variables outside C are renamed 0, 1, 2, …. F is stored likewise where it has a table.
 """
 
 from __future__ import annotations
 
-from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jtsolve.backends.dp.plan import LANES
-from jtsolve.core.renaming import renaming_tables
 from jtsolve.core.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from jtsolve.backends.dp.plan import TableClass, TablePlan
 
 
 class RankTables(NamedTuple):
@@ -33,59 +32,55 @@ class RankTables(NamedTuple):
     """The number of variables without the root."""
     width: int
     """The size w."""
-    block: int
-    """The number of lowest variables, which form the cubes of `kernels.partition`."""
     sets: NDArray[np.int64]
     """Shape (2^m,): all sets in order."""
     masks: NDArray[np.int64]
     """Shape (K,): those of at most w members."""
     position: NDArray[np.int32]
     """Shape (2^m,): the position of a mask in `masks`; -1 above w members."""
-    order: NDArray[np.int32]
-    """Shape (2^m,): the rank of a mask among those of its size."""
-    squeeze: NDArray[np.int32]
-    """See `renaming_tables`."""
-    ones: NDArray[np.int64]
-    """See there."""
 
 
-def rank_tables(m: int, width: int, block: int) -> RankTables:
+def rank_tables(m: int, width: int) -> RankTables:
     """Returns the rank tables of the sets of at most `width` of m variables.
 
     Args:
         m: the number of variables.
         width: the size of the largest set.
-        block: the number of lowest variables that form the block.
     """
-    everything = np.arange(1 << m, dtype=np.int64)
-    sizes = np.bitwise_count(everything)
-    sets = np.argsort(sizes, kind="stable")
-    first = np.cumsum([0] + [comb(m, size) for size in range(m)])
-    order = np.empty(1 << m, np.int32)
-    order[sets] = everything - first[sizes[sets]]
+    sets = np.argsort(np.bitwise_count(np.arange(1 << m)), kind="stable")
     masks = sets[: count_bounded_subsets(m, width)]
     position = np.full(1 << m, -1, np.int32)
     position[masks] = np.arange(masks.size)
-    squeeze, _, ones = renaming_tables()
-    return RankTables(m, width, block, sets, masks, position, order, squeeze, ones)
+    return RankTables(m, width, sets, masks, position)
 
 
-def table_offsets(ranks: RankTables, classes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the offset of the table of g(C,·), or of a layer of F(C,·), shape (2, K); -1 for no table.
+def positions_of(entry: TableClass, plan: TablePlan, ranks: RankTables) -> NDArray[np.int64]:
+    """Returns the positions of the sets of a class, without the root, shape (tables,).
 
     Args:
-        ranks: see `RankTables`.
-        classes: shape (count, 5): for each class the members in the block, the members outside it, the number
-            of ρ, the numbers in a table, and the offset. Its tables are ordered by ρ, then by the positions
-            of their sets.
+        entry: the class.
+        plan: its plan.
+        ranks: of the sets.
+    """
+    block = (1 << plan.block) - 1
+    inner, outer = (np.bitwise_count(part) for part in (ranks.masks & block, ranks.masks & ~block))
+    return np.flatnonzero((inner == entry.inner) & (outer == entry.outer))
+
+
+def table_offsets(plan: TablePlan, ranks: RankTables) -> NDArray[np.int64]:
+    """Returns the offset of the table of g(C,·), shape (2, K); -1 for no table.
+
+    The tables of a class are ordered by ρ, then by the positions of their sets.
+
+    Args:
+        plan: the classes.
+        ranks: of the sets.
     """
     offset = np.full((2, ranks.masks.size), -1, np.int64)
-    inner = np.bitwise_count(ranks.masks & ((1 << ranks.block) - 1))
-    outer = np.bitwise_count(ranks.masks >> ranks.block)
-    for inner_size, outer_size, roots, rows, base in classes:
-        own = np.flatnonzero((inner == inner_size) & (outer == outer_size))
+    for entry in plan.classes:
+        own = positions_of(entry, plan, ranks)
         nth = np.arange(own.size)
-        for root in range(roots):
-            groups = nth // LANES - root * (-own.size // LANES)
-            offset[root, own] = base + groups * LANES * rows + nth % LANES
+        for root in range(entry.roots):
+            group = root * entry.groups + nth // LANES
+            offset[root, own] = entry.base + (group * LANES << entry.elements) + nth % LANES
     return offset

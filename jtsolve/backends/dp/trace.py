@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from jtsolve.core.renaming import rename, subsets_of
+from jtsolve.core.renaming import rename, renaming_tables, subsets_of
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError
 
@@ -133,7 +133,7 @@ class Trace:
 
     def _g(self, root: int, sets: Sets, us: Sets) -> NDArray[Any]:
         """Returns g(C,U) of many pairs, given ρ of all C, the C without the root, and the U."""
-        renamed = rename(us, ~sets & (1 << self.ranks.m) - 1, self.ranks)
+        renamed = rename(us, ~sets & (1 << self.ranks.m) - 1, renaming_tables())
         own = self.ranks.position[sets]
         return self.tables.gather(self.tables.offset[root, own] + self.tables.step[own] * renamed)
 

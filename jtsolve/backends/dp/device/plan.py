@@ -121,16 +121,6 @@ class DevicePlan:
         """The predicted seconds of all kernels on an H100, their preparation included."""
         return sum((launch.seconds for launch in self.launches()), 0.01)
 
-    @property
-    def additions(self) -> int:
-        """The sums of two parts of U over all tables of |C| > 1."""
-        m = self.m
-        return sum(
-            comb(m, c) * (3 ** (m - c) - 2 ** (m - c + 1) + 1) // 2
-            for root in (0, 1)
-            for c in range(2 - root, min(self.width - root, m) + 1)
-        )
-
     def launches(self) -> Iterator[Launch]:
         """Yields the launches in order: `splits`, then `finish`, for each level 2|U| + |C|.
 

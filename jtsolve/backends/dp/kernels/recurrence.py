@@ -14,10 +14,10 @@ For disjoint C, U with |C| ≤ w, with the letters of the paper (section 3.3):
 
 The last line holds where every subset of a clique may be clique and separator. Otherwise F is a second table,
 
-    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),
+    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S).
 
-held for two layers at a time. `dp.ranks` explains how sets and tables are laid out. The splits of U that take
-most of the time, those in which both parts reach outside the block of lowest variables, are in `partition`.
+`dp.ranks` explains how sets and tables are laid out. The splits of U that take most of the time, those in
+which both parts reach outside the block of lowest variables, are in `partition`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,6 @@ from jtsolve.core.compiling import kernel
 
 
 @kernel(inline="always")
-def _row(u, bits, order):
-    """Returns the position of U within a layer of F: by rank of the part outside the block, then the rest."""
-    return order[u >> bits] << bits | u & ((1 << bits) - 1)
-
-
-@kernel(inline="always")
 def _raise(f, table, begins, cell, gain):
     """Raises f to table(begins + cell) + gain, in all lanes."""
     for lane in range(LANES):
@@ -44,10 +38,8 @@ def _raise(f, table, begins, cell, gain):
 
 
 @kernel
-def finish_g(
-    tables, first_group, last_group, bits, highs, lows, ranks, local, offset, g, layered, before, current, at
-):
-    """Finishes g(C,U), and F(C,U) if `layered`, once those of the neighbours are finished.
+def finish_g(tables, first_group, last_group, bits, highs, lows, ranks, local, offset, g, F, separate):
+    """Finishes g(C,U), and F(C,U) if it has a table, once those of the neighbours are finished.
 
     Args:
         tables: shape (count,), int64: the C of one class, in order, without the root variable; each is
@@ -61,10 +53,8 @@ def finish_g(
         local: see `LocalTables`.
         offset: shape (2, K): the offset of the table of g(C,·).
         g: all tables of g; the cells to finish hold the best splits of `partition`.
-        layered: whether F has tables; otherwise `before` and `current` are g, and `at` has offsets of g.
-        before: F for the U with one member fewer outside the block.
-        current: F for these U.
-        at: shape (2, 2, K): where F(C,·) begins in `before` and in `current`.
+        F: its table, of the shape of g; g itself if it has none.
+        separate: whether it has one.
     """
     width, m, position = ranks.width, ranks.m, ranks.position
     number = g.dtype.type
@@ -99,8 +89,8 @@ def finish_g(
                     v = e - members
                     for root in range(growing):
                         other = position[mask | 1 << e]
-                        grown[root, v, lane] = at[1 if v < bits else 0, root, other]
-                        gain[root, v, lane] = number(0) if layered else local.clique[root, other]
+                        grown[root, v, lane] = offset[root, other]
+                        gain[root, v, lane] = number(0) if separate else local.clique[root, other]
         for high in highs:
             for low in lows:
                 u = high << bits | low
@@ -112,12 +102,7 @@ def finish_g(
                         for v in range(m - c):
                             if u >> v & 1:
                                 smaller = u >> (v + 1) << v | u & ((1 << v) - 1)
-                                if layered:
-                                    smaller = _row(smaller, bits - 1 if v < bits else bits, ranks.order)
-                                if v < bits:
-                                    _raise(f, current, grown[root, v], uint64(smaller * LANES), gain[root, v])
-                                else:
-                                    _raise(f, before, grown[root, v], uint64(smaller * LANES), gain[root, v])
+                                _raise(f, F, grown[root, v], uint64(smaller * LANES), gain[root, v])
                     for lane in range(LANES):
                         f[lane] = f[lane] if f[lane] >= threshold else lowest
                         value = number(f[lane] - separator[root, lane])
@@ -147,10 +132,8 @@ def finish_g(
                     for lane in range(LANES):
                         best[lane] = best[lane] if best[lane] >= threshold else lowest
                         g[cell + uint64(lane)] = best[lane]
-                    if layered:
-                        goal = uint64(at[1, root, position[tables[group * LANES]]])
-                        goal += uint64(_row(u, bits, ranks.order) * LANES)
+                    if separate:
                         for lane in range(LANES):
                             total = number(best[lane] + clique[root, lane])
                             total = total if total > f[lane] else f[lane]
-                            current[goal + uint64(lane)] = total if total >= threshold else lowest
+                            F[cell + uint64(lane)] = total if total >= threshold else lowest
