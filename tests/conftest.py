@@ -100,6 +100,22 @@ def workers() -> Iterator[Workers]:
         yield found
 
 
+@pytest.fixture
+def terminate() -> Iterator[None]:
+    """Handles signals as the program does, and restores the previous handlers afterwards."""
+    from jtsolve import __main__ as program  # loading it handles signals
+
+    before = {number: signal.getsignal(number) for number in program._HANDLERS}
+    hook = sys.unraisablehook
+    for number, handler in program._HANDLERS.items():
+        signal.signal(number, handler)
+    yield
+    sys.unraisablehook = hook
+    program._signals.clear()
+    for number, earlier in before.items():
+        signal.signal(number, earlier)
+
+
 TALLY = pytest.StashKey[Tally]()
 
 

@@ -34,7 +34,7 @@ from jtsolve.solving import solve
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from commands import Command
 
@@ -796,20 +796,6 @@ program.main()
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (130, "")
-
-
-@pytest.fixture
-def terminate() -> Iterator[None]:
-    """Handles signals as the program does, and restores the previous handlers afterwards."""
-    before = {number: signal.getsignal(number) for number in program._HANDLERS}
-    hook = sys.unraisablehook
-    for number, handler in program._HANDLERS.items():
-        signal.signal(number, handler)
-    yield
-    sys.unraisablehook = hook
-    program._signals.clear()
-    for number, earlier in before.items():
-        signal.signal(number, earlier)
 
 
 def test_a_repeated_signal_reaches_the_current_handler(terminate: None) -> None:
