@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-from concurrent.futures import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from readers import read_states, tabulate
 import jtsolve.scoring.tabulate
 from jtsolve.core.result import Status
 from jtsolve.core.scores import DenseScores
+from jtsolve.core.threads import run_tasks
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 from jtsolve.scoring.registry import REGISTRY
@@ -226,9 +226,9 @@ def test_the_time_limit_ends_the_work(
 
     def late(*arguments: Any, **more: Any) -> Any:
         monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 5.0)
-        return wait(*arguments, **more)
+        return run_tasks(*arguments, **more)
 
-    monkeypatch.setattr(jtsolve.scoring.tabulate, "wait", late)
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "run_tasks", late)
     limits = ("--time-limit", "2", "--output", output)
     assert command("score", data, "--max-size", "3", *limits) == 4
     assert "the time limit ended the scoring after" in command.err
@@ -251,7 +251,7 @@ def test_interruption_writes_nothing(
     def interrupt(*_arguments: object, **_more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jtsolve.scoring.tabulate, "wait", interrupt)
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "run_tasks", interrupt)
     output = tmp_path / "i.json"
     assert command("score", data, "--max-size", "3", "--output", output) == 130
     assert command.err == "jtsolve: interrupted before it was finished\n"
