@@ -164,6 +164,10 @@ def _literal(value: Any) -> str:
 
 TREEWIDTH = Option("treewidth", int, "Largest clique size minus one.", metavar="K", least=0)
 BACKEND = Option("backend", str, "The backend; see 'jtsolve backends'.", "auto", "NAME")
+K_BEST = Option("k_best", int, "The K best trees, in order.", metavar="K")
+WITHIN = Option(
+    "within", float, f"All trees within NATS of the best; with {K_BEST}, K at most.", metavar="NATS"
+)
 SEED = Option("seed", int, "Seed of everything random.", 0, "N", least=0, estimator="random_state=…")
 TIME = Option(
     "time", float, "Seconds from start to finish, reading included.", metavar="S", flag="time-limit"
@@ -171,7 +175,7 @@ TIME = Option(
 MEMORY = Option(
     "memory",
     float,
-    "Default: 80 % of the free memory. Compiling needs 0.4.",
+    "GB; default: 80 % of free memory. Compiling needs 0.4.",
     metavar="GB",
     flag="memory-limit",
 )
@@ -203,19 +207,25 @@ SMOOTHING = Option(
     "Equivalent sample size of the prior of the tables; default: that of the score, else 1.",
     metavar="A",
 )
-FORBID = Option("forbid", tuple, "No edge between these two; may be repeated.", metavar="A,B")
-REQUIRE = Option("require", tuple, "An edge between these two; may be repeated.", metavar="A,B")
-CONSTRAINT = Option(
-    "constraint",
+FORBID = Option("forbid", tuple, "No edge between these two.", (), "A,B")
+REQUIRE = Option("require", tuple, "An edge between these two.", (), "A,B")
+CONSTRAINTS = Option(
+    "constraints",
     tuple,
-    "A constraint of the instance format, such as max_cliques=5, or a file of them; may be repeated.",
+    "A constraint of the instance format, such as max_cliques=5, or a file of them.",
     metavar="KEY=VALUE",
-    python="constraints=…",
+    flag="constraint",
 )
-METHOD = Option("method")
+METHOD = Option(
+    "method", str, "Exact or certified sums, chains or bootstrap; see 'jtsolve methods'.", "auto", "METHOD"
+)
+EDGE_ODDS = Option("edge_odds", float, "Prior odds of an edge.", 1.0, "X")
 KIND = Option(
     "kind", help="gaussian, nonparanormal, or states.", metavar="KIND", estimator="jtsolve.select(kind=…)"
 )
+SCREEN = Option("screen", str, "complete, correlation:R, or pc as in pc:1,level=0.1.", metavar="TEXT")
+SUPERSET = Option("superset", Path, "A graph, result or posterior in place of a screen.", metavar="GRAPH")
+OVER = Option("over", str, "junction-tree[:LARGEST SEPARATOR], or plain.", metavar="TEXT")
 PROOF = Option("certificate", Path, "Write a proof of the bound (.json, .json.gz).", metavar="FILE")
 MOST = Option(
     "most",

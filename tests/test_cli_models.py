@@ -8,6 +8,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 from fitting import fit
 from random_models import brute, chain, precision_matrix, random_model
@@ -196,13 +197,13 @@ def test_without_a_tree_within_the_limits_no_model_is_written(
 def test_log_likelihoods_of_rows_with_gaps_are_printed_and_written(
     command: Command, data: Path, tmp_path: Path
 ) -> None:
-    out, rows, each = tmp_path / "m.json", tmp_path / "rows.csv", tmp_path / "each.txt"
+    out, rows, each = tmp_path / "m.json", tmp_path / "rows.csv", tmp_path / "each.csv"
     command("fit", data, "--treewidth", "2", "--output", out)
     rows.write_text("a,b,c,d,e\n0,0,1,2,\n0,,1,2,1\n1,1,1,1,1\n", encoding="utf-8")
     facts = command.json("loglik", out, rows, "--output", each)
     codes = np.array([[0, 0, 1], [0, -1, 1], [1, 1, 1], [2, 2, 1], [-1, 1, 1]])
     expected = discrete(out).log_likelihood(codes)
-    assert [float(line) for line in each.read_text(encoding="utf-8").split()] == expected.tolist()
+    assert pl.read_csv(each)["loglik"].to_list() == expected.tolist()
     assert facts["mean"] == pytest.approx(expected.mean())
     assert facts["rows"] == 3
     assert command("loglik", out, rows, "--missing-values", "NA") == 2
@@ -263,9 +264,10 @@ def test_gaussian_models_are_fitted_queried_drawn_and_shown(
     assert best["log_density_given_evidence"] == pytest.approx(joint - of_y)
     assert command("mpe", out, "--given", "y=1.5") == 0
     assert "ln density(all | evidence)" in command.out
-    drawn = command.json("sample", out, "--rows", "5", "--given", "y=1.5")
-    assert drawn["y"] == [1.5] * 5
-    assert len(set(drawn["x"])) == 5
+    assert command("sample", out, "--rows", "5", "--given", "y=1.5") == 0
+    drawn = pl.read_csv(command.out.encode())
+    assert drawn["y"].to_list() == [1.5] * 5
+    assert drawn["x"].n_unique() == 5
     assert command.json("show", out)["entropy_nats"] > 0
     assert command("show", out) == 0
     assert command("show", out, "--output", tmp_path / "g.svg") == 0
@@ -370,8 +372,6 @@ def test_rows_are_drawn_to_the_output_or_a_file(command: Command, model: Path, t
         )
     assert (tmp_path / "r.csv").read_text(encoding="utf-8") == text
     assert gzip.decompress((tmp_path / "r.csv.gz").read_bytes()).decode() == text
-    assert command.json("sample", model, "--rows", "2")["V0"][0].startswith("s")
-    assert command("sample", model, "--rows", "2", "--json", "--output", tmp_path / "r.csv") == 2
 
 
 def test_more_rows_than_the_memory_holds_as_text_are_refused(command: Command, model: Path) -> None:

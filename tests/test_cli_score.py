@@ -55,10 +55,8 @@ def test_score_writes_an_instance(command: Command, data: Path, tmp_path: Path) 
     output = tmp_path / "i.json.gz"
     assert command("score", data, "--max-size", "3", "--score", "bdeu:ess=2", "--output", output) == 0
     lines = command.out.splitlines()
-    sizes = "0.52 kB as .json or 0.244 kB as .json.gz"
-    assert lines[0] == f"80 rows of 5 variables; 26 sets, less than a second, {sizes}"
+    assert lines[0] == "80 rows of 5 variables; 26 sets, less than a second"
     assert lines[1].startswith("scored in ")
-    assert re.fullmatch(re.escape(str(output)) + r": [\d.]+ kB written", lines[2])
     assert command.err == ""
     problem = read_problem(output)
     assert problem.names == ("a", "b", "c", "d", "e")

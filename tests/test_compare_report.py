@@ -339,23 +339,6 @@ def test_the_cactus_counts_proofs(comparison: Comparison) -> None:
     assert charts.proved_within(compared([])) == []
 
 
-def test_trees_are_drawn_with_all_their_names(rows: list[Row]) -> None:
-    result = rows[0].result
-    assert result is not None
-    text = html(compared(rows[:1]), make_plan(rows[:1]))
-    (svg,) = re.findall(r'class="wide tree">(<svg.*?</svg>)', text, re.DOTALL)
-    root = ET.fromstring(svg)  # noqa: S314 - our own
-    texts = " ".join(node.text or "" for node in root.iter(TEXT))
-    assert all(name in texts for clique in result.cliques for name in clique)
-    assert svg.count("fill: #eaf1fb") == sum(len(clique) > 1 for clique in result.cliques)
-    many = [
-        msgspec.structs.replace(rows[0], result=msgspec.structs.replace(result, cliques=result.cliques * 151))
-    ]
-    text = html(compared(many), make_plan(many))
-    assert "too many to draw here" in text
-    assert 'class="wide tree"' not in text
-
-
 def test_names_are_no_markup(tmp_path: Path) -> None:
     names = ["<script>x</script>", "a & b", "$x_2$", "</svg>", "#1f6fb4"]
     path = tmp_path / "i.json"
@@ -363,9 +346,6 @@ def test_names_are_no_markup(tmp_path: Path) -> None:
     row = make_row(make_spec(InstanceFile(str(path), "</title><script>", file_digest(path))))
     text = html(compared([row]), make_plan([row]))
     assert text.count("<script>") == text.count("</script>") == 1
-    (svg,) = re.findall(r'class="wide tree">(<svg.*?</svg>)', text, re.DOTALL)
-    shown = " ".join(str(node.text) for node in ET.fromstring(svg).iter(TEXT))  # noqa: S314 - our own
-    assert all(name in shown for name in names)
 
 
 # Files
@@ -381,27 +361,6 @@ def test_all_files_agree(comparison: Comparison, rows: list[Row], tmp_path: Path
         assert line["run"] == record.run
         assert line["score"] == ("" if record.score is None else repr(record.score))
         assert line["message"] == record.message
-
-
-def test_latex_has_its_rows_and_escapes_special_characters(comparison: Comparison) -> None:
-    text = exports.latex(comparison)
-    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 4
-    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
-    ranked = [len(table[1]) for table in exports.ranks_tables(comparison)]
-    assert ranked == [4, 2]
-    assert len(rows) == 4 + len(comparison.summaries) + len(comparison.problems) + sum(ranked)
-    for line in rows:
-        assert not re.search(r"(?<!\\)[_%#]", line)
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
-def test_latex_accepts_the_tables(comparison: Comparison, tmp_path: Path) -> None:
-    body = exports.latex(comparison)
-    head = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
-    (tmp_path / "t.tex").write_text(f"{head}\n{body}\n\\end{{document}}\n", encoding="utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True)  # noqa: S603 - fixed
-    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_numbers_for_people() -> None:

@@ -208,7 +208,7 @@ def test_a_comparison_that_is_killed_loses_nothing_and_runs_nothing_twice(
         RunStatus.FEASIBLE,
     ] * 2
     assert len(after) == len(rows)
-    assert {path.name for path in output.iterdir()} >= {"report.html", "runs.csv", "tables.tex"}
+    assert {path.name for path in output.iterdir()} >= {"report.html", "runs.csv"}
     assert "4 of 4 runs" in out
 
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +30,7 @@ from jtsolve.tables.options import Coding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 NETWORKS = sorted(name for name, entry in registry().items() if entry.kind == "bnlearn")
 
@@ -96,10 +96,10 @@ def test_an_unknown_name_is_answered_with_the_nearest(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("name", list(registry()))
-def test_every_set_is_verified_from_the_shared_folder(name: str, shared: Path, tmp_path: Path) -> None:
-    output = tmp_path / Path(data_set_named(name).file).name
-    assert command("data", "fetch", name, "--from", shared / "data", "--output", output) == 0
-    assert hashlib.sha256(output.read_bytes()).hexdigest() == data_set_named(name).sha256
+def test_every_set_is_verified_from_the_shared_folder(name: str, shared: Path, cache: Path) -> None:
+    assert command("data", "fetch", name, "--from", shared / "data") == 0
+    content = (cache / data_set_named(name).file).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == data_set_named(name).sha256
 
 
 def test_a_local_set_is_copied_to_the_cache(
@@ -112,24 +112,12 @@ def test_a_local_set_is_copied_to_the_cache(
     assert download(data_set_named("asia")) == path, "no network is needed for cached files"
 
 
-def test_an_output_called_gz_is_packed_and_the_cache_left_alone(
-    shared: Path, tmp_path: Path, cache: Path
-) -> None:
-    output = tmp_path / "zoo.data.gz"
-    assert command("data", "fetch", "zoo", "--from", shared / "data", "--output", output) == 0
-    assert gzip.decompress(output.read_bytes()) == (shared / "data" / "uci" / "zoo.data").read_bytes()
-    assert not cache.exists()
-
-
 def test_another_content_is_refused_and_nothing_written(
     tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "zoo.data").write_text("frog,1\n")
-    output = tmp_path / "out.data"
-    assert command("data", "fetch", "zoo", "--from", tmp_path, "--output", output) == 2
-    assert "does not have the SHA-256" in capsys.readouterr().err
     assert command("data", "fetch", "zoo", "--from", tmp_path) == 2
-    assert not output.exists()
+    assert "does not have the SHA-256" in capsys.readouterr().err
     assert not cache.exists()
 
 
@@ -198,14 +186,13 @@ def served(url: str) -> DataSet:
 
 @pytest.mark.parametrize("path", ["plain", "packed"])
 def test_a_download_is_unpacked_verified_and_kept(
-    path: str, server: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str, server: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = served(f"{server}/{path}")
     monkeypatch.setattr(jtsolve.data.registry, "registry", lambda: {"toy": entry})
-    output = tmp_path / "toy.csv"
-    assert command("data", "fetch", "toy", "--output", output) == 0
-    assert output.read_bytes() == CONTENT
-    assert [file.name for file in (cache / "uci").iterdir()] == ["toy.csv"]
+    assert command("data", "fetch", "toy") == 0
+    (file,) = (cache / "uci").iterdir()
+    assert file.read_bytes() == CONTENT
 
 
 def test_a_spoilt_file_in_the_cache_is_fetched_again(server: str, cache: Path) -> None:

@@ -509,28 +509,6 @@ def test_frames_are_filled_in_their_own_types(library: str) -> None:
     assert imputer.transform(frame.assign(town="elsewhere"))["town"].eq("elsewhere").all()
 
 
-def test_a_polars_frame_becomes_a_pandas_frame_of_its_types() -> None:
-    kinds = pl.Enum(["low", "high"])
-    frame = pl.DataFrame(
-        {
-            "a": ["x", "y", None] * 10,
-            "b": pl.Series([1, 2, 1] * 10, dtype=pl.Int16),
-            "c": [True, False, None] * 10,
-            "d": pl.Series(["low", "high", None] * 10, dtype=kinds),
-            "e": [1.5, 2.5, None] * 10,
-        }
-    )
-    filled = JunctionTreeImputer(treewidth=1).set_output(transform="pandas").fit_transform(frame)
-    assert isinstance(filled, pd.DataFrame)
-    assert [filled[name].dtype.kind for name in "bce"] == ["i", "b", "f"]
-    assert filled["b"].dtype == np.int16
-    assert filled["d"].dtype == pd.CategoricalDtype(["low", "high"], ordered=True)
-    assert pd.api.types.is_string_dtype(filled["a"])
-    expected = JunctionTreeImputer(treewidth=1).fit_transform(frame)
-    assert isinstance(expected, pl.DataFrame)
-    assert filled.to_numpy().tolist() == [list(row) for row in expected.rows()]
-
-
 def test_findings_of_the_data_check_are_warnings_where_fit_was_called() -> None:
     frame = pd.DataFrame({"id": [f"no. {i}" for i in range(50)], "a": [0, 1] * 25})
     for estimator in (JunctionTreeDensity(), JunctionTreeImputer()):

@@ -122,7 +122,7 @@ NAMELESS: dict[str, Callable[[], Any]] = {
     "state": lambda: jt.learn(SURVEY, 1, schema={"tea": ["0", "1", ""]}),
     "new variable": lambda: jt.learn(SURVEY, 1, crosstab=""),
     "method": lambda: jt.select(SURVEY, ""),
-    "kind": lambda: jt.select(SURVEY, kind=""),  # type: ignore[arg-type]
+    "kind": lambda: jt.select(SURVEY, kind=""),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -366,9 +367,9 @@ def test_commands_answer_as_the_mixture_does(command: Command, model: Path, tmp_
     assert target["targets"][0]["probabilities"] == pytest.approx(expected)
     singles = command.json("query", model)["targets"]
     assert singles[1]["probabilities"] == pytest.approx(found.posterior([("q",)], {}).tables[0])
-    drawn = command.json("sample", model, "--rows", "5", "--seed", "2")
-    codes = found.sample(5, 2)
-    assert drawn["q"] == [found.columns[1].states[code] for code in codes[1]]
+    assert command("sample", model, "--rows", "5", "--seed", "2") == 0
+    drawn, codes = list(csv.DictReader(command.out.splitlines())), found.sample(5, 2)
+    assert [row["q"] for row in drawn] == [found.columns[1].states[code] for code in codes[1]]
     rows = tmp_path / "rows.csv"
     rows.write_text("p,q,r,s\nno,b,1,y\nyes,?,0,x\n", encoding="utf-8")
     facts = command.json("loglik", model, rows)

@@ -223,7 +223,7 @@ def test_the_command_scores_a_pattern_on_workers(
     words = ["score", f"{folder}/*.parquet", "--columns", "word,whole", "--max-size", "2", "--output"]
     dask = ["--executor", "dask"]
     assert run([*words, str(tmp_path / "a.json"), *dask], monotonic()) == 0
-    assert "4 sets in 1 block × 3 partitions on 2 workers" in capsys.readouterr().out
+    assert "4 sets, " in capsys.readouterr().out
     assert run([*words, str(tmp_path / "b.json")], monotonic()) == 0
     one, other = (read_problem(tmp_path / f"{name}.json") for name in "ab")
     assert one.name == other.name == folder.name

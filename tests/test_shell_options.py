@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from problems import gaussian, named
 
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import InputError
-from jtsolve.io.instance import read_problem, write_problem
+from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 
 if TYPE_CHECKING:
@@ -237,42 +236,3 @@ def test_loglik_sums_out_missing_columns_and_counts_weights(
     ):
         code, _, err = command("loglik", model, rows, *words)
         assert (code, message in err) == (2, True)
-
-
-def test_compare_accepts_constraints_and_resumes_without_them(
-    command: Call, chain: Path, tmp_path: Path
-) -> None:
-    folder, scored = tmp_path / "run", tmp_path / "chain.json"
-    assert command("score", chain, "--max-size", "2", "--output", scored)[0] == 0
-    words: list[str | Path] = [
-        "compare",
-        scored,
-        "--backends",
-        "brute,dp",
-        "--treewidths",
-        "1",
-        "--forbid",
-        "a,b",
-    ]
-    words += ["--no-warm-up", "--output", folder]
-    assert command(*words, "--plan")[0] == 0
-    (instance,) = (folder / "instances").iterdir()
-    problem = read_problem(instance)
-    assert problem.names == ("a", "b", "c", "d")
-    assert problem.constraints.forbidden_edges == {0b011}
-    assert command(*words)[0] == 2
-    code, _, err = command("compare", "--resume", "--output", folder, "--forbid", "b,c", "--seeds", "1")
-    assert code == 2
-    assert "leave out: --seeds, --forbid" in err
-    assert command("compare", "--resume", "--output", folder, "--quiet")[0] == 0
-
-
-def test_constrained_instances_of_a_comparison_keep_apart(command: Call, tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("a/b.json", "a-b.json", "c/b.json")]
-    for path in paths:
-        path.parent.mkdir(exist_ok=True)
-        write_problem(named(gaussian(3, 3), name=path.parent.name), path)
-    words = ("--backends", "dp", "--forbid", "A,B", "--plan", "--output", tmp_path / "run")
-    assert command("compare", *paths, *words)[0] == 0
-    written = [read_problem(path).name for path in (tmp_path / "run" / "instances").rglob("*.json.gz")]
-    assert sorted(written) == sorted([tmp_path.name, "a", "c"])

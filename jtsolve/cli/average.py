@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.cli.options import SEARCH, Json, Quiet, ResultFile, expand_option_groups
+from jtsolve.cli.options import SEARCH, Json, Quiet, ResultFile, declared, expand_option_groups
 from jtsolve.cli.output import (
     FOUND,
     INFEASIBLE,
@@ -20,6 +20,7 @@ from jtsolve.cli.output import (
 from jtsolve.cli.problems import ProblemOptions
 from jtsolve.core.formats import DRAWS, POSTERIOR
 from jtsolve.core.outputs import claim_outputs
+from jtsolve.options import EDGE_ODDS, METHOD
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod, Draws
@@ -33,18 +34,8 @@ def average(
     context: typer.Context,
     *,
     task: ProblemOptions,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="METHOD",
-            help="Exact or certified sums, chains or bootstrap; see 'jtsolve methods'.",
-            rich_help_panel=SEARCH,
-            autocompletion=completion.of_kind("methods"),
-        ),
-    ] = "auto",
-    edge_odds: Annotated[
-        float, typer.Option(metavar="X", help="Prior odds of an edge.", rich_help_panel=SEARCH)
-    ] = 1.0,
+    method: Annotated[str, declared(METHOD, SEARCH, completion.of_kind("methods"))] = METHOD.default,
+    edge_odds: Annotated[float, declared(EDGE_ODDS, SEARCH)] = EDGE_ODDS.default,
     trees: Annotated[
         int, typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH)
     ] = 0,

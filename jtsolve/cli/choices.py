@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.cli.options import Json
-from jtsolve.cli.output import emit, emit_json
+from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -28,8 +27,8 @@ def _listing(kind: str, what: str, *, plain: str) -> Callable[..., None]:
         ),
     ]
 
-    def command(name: explained = None, *, json: Json = False) -> None:
-        _show(completion.registry_of(kind), name, json)
+    def command(name: explained = None) -> None:
+        _show(completion.registry_of(kind), name)
 
     command.__name__, command.__doc__ = kind, f"{plain}, or explain the options of one."
     return command
@@ -41,18 +40,9 @@ models = _listing("models", "kind", plain="List the kinds of models of 'jtsolve 
 methods = _listing("methods", "method", plain="List the methods of 'jtsolve average'")
 
 
-def _show(registry: "Registry[Any]", name: str | None, json: bool) -> None:  # noqa: FBT001 - the flag
+def _show(registry: "Registry[Any]", name: str | None) -> None:
     """Prints all values of a registry, or one with the meaning of its options."""
     values = registry.everything() if name is None else {name: registry.find(name)}
-    if json:
-        found = []
-        for value in values.values():
-            about = registry.describe(value)
-            options = [option._asdict() for option in about.options]
-            facts = _facts(value) if hasattr(value, "capabilities") else {}
-            found.append({"name": about.name, "summary": about.summary, **facts, "options": options})
-        emit_json(found if name is None else found[0])
-        return
     paragraphs = []
     for value in values.values():
         about = registry.describe(value)
@@ -71,16 +61,6 @@ def _explained(option: "ChoiceField") -> str:
     given = "required" if option.default is None else f"default {option.default}"
     title = f"  {option.name}: {option.values}; {given}"
     return f"{title}\n{fill(option.meaning, _WIDTH, initial_indent='    ', subsequent_indent='    ')}"
-
-
-def _facts(backend: "Backend") -> dict[str, Any]:
-    """Returns the capabilities of a backend as JSON values."""
-    capabilities = backend.capabilities
-    return {
-        "exact": capabilities.exact,
-        "max_variables": capabilities.max_variables,
-        "constraints": sorted(feature.value for feature in capabilities.features),
-    }
 
 
 def _words(backend: "Backend") -> tuple[str, list[str]]:

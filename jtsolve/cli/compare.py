@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jtsolve.cli.options import (
-    ConstraintOptions,
     LimitOptions,
     expand_option_groups,
     file_argument,
@@ -77,7 +76,6 @@ def compare(
     no_warm_up: Annotated[
         bool, typer.Option("--no-warm-up", help="Skip the uncounted first runs, which compile kernels.")
     ] = False,
-    constrain: ConstraintOptions,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
@@ -93,7 +91,7 @@ def compare(
     folder = Folder(output)
     if resume:
         plan = folder.plan()
-        given = [flag for group in (grid, limits, constrain) for flag in flags_given(group)]
+        given = [flag for group in (grid, limits) for flag in flags_given(group)]
         if instances or given:
             raise ChoiceError(
                 "--resume does the runs that the folder plans; leave out: "
@@ -107,7 +105,7 @@ def compare(
             )
         if not instances or grid.backends is None:
             raise ChoiceError("give instances and --backends, or --resume")
-        plan = planned(folder, instances, grid.expanded(limits), constrain.restrictions(), jobs=jobs)
+        plan = planned(instances, grid.expanded(limits), jobs=jobs)
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)
@@ -132,7 +130,7 @@ def compare(
 def report(
     folder: Annotated[Path, file_argument("RUN/", "The --output of 'jtsolve compare'.")],
 ) -> None:
-    """Report a comparison: report.html, runs.csv, tables.tex.
+    """Report a comparison: report.html, runs.csv.
 
     Every tree is checked again. Exit code 1: a tree is wrong, or runs contradict each other.
     """

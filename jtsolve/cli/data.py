@@ -51,30 +51,14 @@ def fetch_data_set(
         Path | None,
         file_option("Read it from this folder instead of the network.", metavar="FOLDER", flag="--from"),
     ] = None,
-    output: Annotated[
-        Path | None, file_option("Write it here (.gz: compressed); default: the cache.")
-    ] = None,
 ) -> None:
     """Fetch a data set, verify its SHA-256, and print the path of its file.
 
     Files are cached in the system's cache folder for jtsolve, or in JTSOLVE_CACHE if this environment
     variable is set.
     """
-    from jtsolve.core.files import read_bytes, write_atomically
-    from jtsolve.data.fetch import download, read_local, store
+    from jtsolve.data.fetch import copied, download
     from jtsolve.data.registry import data_set_named
 
     entry = data_set_named(name)
-    if output is not None:
-        require_same_format(output, entry.file)
-        claim_outputs(output)
-    if folder is not None:
-        content = read_local(entry, folder)
-        path = store(entry, content) if output is None else output
-    else:
-        path = download(entry)
-        content = b"" if output is None else read_bytes(path)
-    if output is not None:
-        path = output
-        write_atomically(output, content)
-    emit(str(path))
+    emit(str(download(entry) if folder is None else copied(entry, folder)))

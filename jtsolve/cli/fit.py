@@ -1,5 +1,6 @@
 """`jtsolve fit`: a model of a kind, from data."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,12 @@ from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SMOOTHING, TREE, VA
 if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
     from jtsolve.tables.partitions import AnyTable
+
+_REMARKS = (
+    *("smoothing_ess", "status", "tree_score", "bound", "stop", "sizes_tried", "validation_log_likelihood"),
+    *("draws", "drawn_by", "hidden_tree", "real", "spiked"),
+)
+"""Remarks on a fit in the provenance of a model."""
 
 
 @expand_option_groups
@@ -93,53 +100,34 @@ def fit(
 
 def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
     """Prints a summary of the model."""
+    from jtsolve.core.result import gap_in_words
+    from jtsolve.listing import cell_as_text
     from jtsolve.models.framed import Model as Framed
 
     remarks = model.provenance
     facts: dict[str, Any] = {"model": str(output), "rows": table.total, **Framed(model).facts()}
-    facts["smoothing_ess"] = remarks["smoothing_ess"]
+    words = {name: cell_as_text(fact) for name, fact in facts.items() if not isinstance(fact, list | dict)}
+    more = {name: remarks[name] for name in _REMARKS if name in remarks}
     if "tree_score" in remarks:
-        facts |= {name: remarks[name] for name in ("status", "tree_score", "bound")}
-        facts["gap"] = remarks["bound"] - remarks["tree_score"]
-    chosen = ("stop", "sizes_tried", "validation_log_likelihood", "draws", "drawn_by", "hidden_tree")
-    facts |= {name: remarks[name] for name in ("real", "spiked", *chosen) if name in remarks}
+        more["gap"] = remarks["bound"] - remarks["tree_score"]
     if json:
-        emit_json(facts)
+        emit_json(facts | more)
     elif not quiet:
-        from jtsolve.core.result import gap_in_words
-
-        plain = {name: fact for name, fact in facts.items() if not isinstance(fact, list | dict)}
-        words = {name: _words(name, fact) for name, fact in (plain | _of_parts(facts)).items()}
-        if "gap" in facts:
+        words |= {name: _words(fact) for name, fact in more.items()}
+        if "parts" in facts:
+            words["weights"] = ", ".join(f"{part['weight']:.4g}" for part in facts["parts"])
+        if more.get("stop", "finished") != "finished":
+            words["stop"] += ": the best model so far"
+        if "gap" in more:
             figures = {"rows": table.total, "independence": remarks.get("independence")}
-            words["gap"] = gap_in_words(facts["gap"], facts["tree_score"], figures)
+            words["gap"] = gap_in_words(more["gap"], more["tree_score"], figures)
         emit_facts("fitted", words)
 
 
-def _of_parts(facts: dict[str, Any]) -> dict[str, Any]:
-    """Returns, in words, the facts that have several parts: of columns, mixtures, and validation rows."""
-    found = {}
-    if "real" in facts:
-        found["real"] = ", ".join(facts["real"])
-    if "spiked" in facts:
-        found["cut_into_ranges"] = "; ".join(f"{name}: {why}" for name, why in facts["spiked"].items())
-    if "parts" in facts:
-        found["weights"] = ", ".join(f"{part['weight']:.4g}" for part in facts["parts"])
-    if "sizes_tried" in facts:
-        found["sizes_tried"] = "; ".join(
-            ", ".join(f"{key} {value}" for key, value in one.items() if key != "validation_log_likelihood")
-            + f": {one['validation_log_likelihood']:.4f} nats per row"
-            for one in facts["sizes_tried"]
-        )
-    return found
-
-
-def _words(name: str, fact: Any) -> str:
-    """Returns a fact in words."""
-    from jtsolve.listing import cell_as_text
-
-    if name == "stop" and fact != "finished":
-        return f"{fact}: the best model so far"
-    if name == "validation_log_likelihood":
-        return f"{fact:.4f} nats per row"
-    return f"{fact:.6f} nats" if name in ("tree_score", "bound") else cell_as_text(fact)
+def _words(fact: Any) -> str:
+    """Returns a remark in words."""
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{key.replace('_', ' ')} {_words(value)}" for key, value in fact.items())
+    if isinstance(fact, list | tuple):
+        return "; ".join(map(_words, fact))
+    return f"{fact:.10g}" if isinstance(fact, float) else str(fact)

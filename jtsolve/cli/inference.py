@@ -124,22 +124,15 @@ def sample(
         Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow) instead of printing.")
     ] = None,
     memory_limit: MemoryLimit = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
 ) -> None:
     """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
     claim_outputs(output, kind=TABLE)
 
-    if json and output is not None:
-        raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
-    from jtsolve.models.tables import labelled, require_rows
+    from jtsolve.models.tables import require_rows
 
     found = read_model(model, memory_limit).model
-    require_rows(found, rows, objects=json)
-    drawn = found.sample(rows, seed, evidence(found, given, likelihood))
-    if json:
-        emit_json(labelled(found, drawn).to_dict(as_series=False))
-    else:
-        put_rows(found, drawn, output)
+    require_rows(found, rows)
+    put_rows(found, found.sample(rows, seed, evidence(found, given, likelihood)), output)
 
 
 def export(

@@ -79,14 +79,10 @@ def score(
         columns = study.read(run)
         study = study.settled(columns)
         plan = study.plan(columns, run, WHOLE)
-        run.say(
-            f"{forecast(plan)}, {bytes_in_words(plan.cost.file_bytes)} as .json or "
-            f"{bytes_in_words(plan.cost.packed_bytes)} as .json.gz"
-        )
+        run.say(forecast(plan))
         plan.require_file()
         problem = study.scored(plan, run)
     write_problem(problem, output)
-    run.say(f"{output}: {bytes_in_words(output.stat().st_size)} written")
 
 
 def convert(
@@ -175,13 +171,3 @@ def _outside(answer: "SolverAnswer") -> "Backend":
             return Outcome(self.tree, stats={"kind": answer.kind})
 
     return Outside(answer.tree)
-
-
-def bytes_in_words(count: int) -> str:
-    """Returns a number of bytes in words.
-
-    >>> bytes_in_words(1500), bytes_in_words(25_000_000)
-    ('1.5 kB', '25 MB')
-    """
-    unit, name = (1e3, "kB") if count < 1e6 else (1e6, "MB") if count < 1e9 else (1e9, "GB")  # noqa: PLR2004
-    return f"{count / unit:.3g} {name}"

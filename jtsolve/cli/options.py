@@ -15,7 +15,7 @@ from jtsolve.cli import completion
 from jtsolve.errors import ChoiceError, no_such
 from jtsolve.options import (
     BACKEND,
-    CONSTRAINT,
+    CONSTRAINTS,
     EXECUTOR,
     FORBID,
     MAX_SIZE,
@@ -27,8 +27,10 @@ from jtsolve.options import (
     THREADS,
     TIME,
     TREEWIDTH,
+    Door,
     Option,
     field_options,
+    worded,
 )
 from jtsolve.tables.options import (
     COVARIANCE,
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from jtsolve.study.restrictions import Restrictions
     from jtsolve.tables.options import Habits, Reading
 
-SEARCH, OF_DATA, CONSTRAINTS, LIMITS = "Search", "Data", "Constraints", "Limits"
+SEARCH, OF_DATA, OF_TREE, LIMITS = "Search", "Data", "Constraints", "Limits"
 """Panels of the help."""
 
 
@@ -73,11 +75,14 @@ def declared(
     """
     if option.choices:
         complete = completion.complete_from(lambda: option.choices)
+    explained = worded(option.help, Door.SHELL)
+    if option.type is tuple:
+        explained = f"{explained.removesuffix('.')}; may be repeated."
     return typer.Option(
         option.flag,
         metavar=option.metavar,
         min=option.least,
-        help=option.help,
+        help=explained,
         readable=False,
         autocompletion=complete,
         rich_help_panel=panel,
@@ -119,9 +124,9 @@ Threads = Annotated[int | None, declared(THREADS, LIMITS)]
 Executor = Annotated[str, declared(EXECUTOR, LIMITS, expert=True)]
 ScoreName = Annotated[str | None, declared(SCORE, OF_DATA, completion.of_kind("scores"))]
 MaxSize = Annotated[int | None, declared(MAX_SIZE, OF_DATA, expert=True)]
-Forbid = Annotated[list[str] | None, declared(FORBID, CONSTRAINTS)]
-Require = Annotated[list[str] | None, declared(REQUIRE, CONSTRAINTS)]
-Constraint = Annotated[list[str] | None, declared(CONSTRAINT, CONSTRAINTS)]
+Forbid = Annotated[list[str] | None, declared(FORBID, OF_TREE)]
+Require = Annotated[list[str] | None, declared(REQUIRE, OF_TREE)]
+Constraint = Annotated[list[str] | None, declared(CONSTRAINTS, OF_TREE)]
 
 
 @dataclass(frozen=True, slots=True)

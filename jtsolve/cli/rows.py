@@ -16,8 +16,8 @@ from jtsolve.cli.options import (
     expand_option_groups,
     file_option,
 )
-from jtsolve.cli.output import emit, emit_facts, emit_json, print_note, put
-from jtsolve.core.formats import LIKELIHOODS, TABLE
+from jtsolve.cli.output import emit_facts, emit_json, put
+from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
@@ -44,22 +44,13 @@ def impute(
     """
     claim_outputs(output, kind=TABLE)
 
-    import numpy as np
-
     from jtsolve.models.rows import read_rows
     from jtsolve.models.tables import require_rows
 
     found = read_model(model, memory_limit).model
     given = read_rows(data, found.columns, habits=rows.habits(found), sums=rows.sums)
     require_rows(found, given.shape[1])
-    completed = found.complete(given)
-    put_rows(found, completed, output)
-    before, left = (np.isnan(one) if found.is_continuous else one < 0 for one in (given, completed))
-    filled = f"{int(before.sum() - left.sum())} values filled in"
-    if output is None:
-        print_note(filled)
-    else:
-        emit(f"{output}: {filled}")
+    put_rows(found, found.complete(given), output)
 
 
 @expand_option_groups
@@ -69,7 +60,7 @@ def loglik(
     data: Data,
     output: Annotated[
         Path | None,
-        file_option("Write ln P of each row here: .txt, a number a line; .csv, .tsv, .parquet, .arrow."),
+        file_option("Write ln P of each row here (.csv, .tsv, .parquet, .arrow)."),
     ] = None,
     rows: CountedRowOptions,
     memory_limit: MemoryLimit = None,
@@ -80,11 +71,15 @@ def loglik(
     Missing values, unless they are a state, and the columns that --drop leaves out are summed out; --missing
     sum sums over all missing values. --weights counts the rows. States and cuts are those of the model.
     """
-    claim_outputs(output, kind=LIKELIHOODS)
+    claim_outputs(output, kind=TABLE)
 
     logs, times = _log_likelihood(read_model(model, memory_limit).model, data, rows)
     if output is not None:
-        _write(logs, output)
+        import polars as pl
+
+        from jtsolve.tables.writing import write_rows
+
+        write_rows(pl.DataFrame({"loglik": logs}), output)
     total, count = float(logs @ times), times.sum().item()
     facts = {
         "rows": count,
@@ -97,18 +92,6 @@ def loglik(
         emit_json(facts)
     else:
         emit_facts("ln P(row), nats", facts)
-
-
-def _write(logs: Any, path: Path) -> None:
-    """Writes ln P of each row."""
-    import polars as pl
-
-    from jtsolve.tables.writing import write_rows
-
-    if LIKELIHOODS.format_to_write(path) == "txt":
-        put("".join(f"{value!r}\n" for value in logs.tolist()).encode(), path)
-    else:
-        write_rows(pl.DataFrame({"loglik": logs}), path)
 
 
 def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOptions) -> tuple[Any, Any]:

@@ -17,8 +17,9 @@ from jtsolve.cli.options import (
     file_option,
 )
 from jtsolve.cli.output import emit_facts, emit_json
+from jtsolve.core.formats import GRAPH
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import KIND
+from jtsolve.options import KIND, OVER, SCREEN, SUPERSET
 
 
 @expand_option_groups
@@ -35,15 +36,9 @@ def select(
         ),
     ] = None,
     kind: Annotated[str | None, declared(KIND)] = None,
-    screen: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="complete, correlation:R, or pc as in pc:1,level=0.1.")
-    ] = None,
-    superset: Annotated[
-        Path | None, file_option("A graph, result or posterior in place of a screen.")
-    ] = None,
-    over: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="junction-tree[:LARGEST SEPARATOR], or plain.")
-    ] = None,
+    screen: Annotated[str | None, declared(SCREEN)] = None,
+    superset: Annotated[Path | None, declared(SUPERSET)] = None,
+    over: Annotated[str | None, declared(OVER)] = None,
     spend: LimitOptions,
     seed: Seed = 0,
     columns: DataOptions,
@@ -56,26 +51,15 @@ def select(
     of it, or with --over plain at once. The file keeps every decision: 'jtsolve check' verifies it, 'jtsolve
     show' draws it, 'fit --graph' and 'solve --constraint within_graph=GRAPH' use it.
     """
-    claim_outputs(output)
+    claim_outputs(output, kind=GRAPH)
 
-    from jtsolve.core.formats import GRAPH
-    from jtsolve.io.graph import selection_to_document, write_graph
-    from jtsolve.selection.choices import SelectionPlan
-    from jtsolve.selection.framed import selection_facts
-    from jtsolve.study.arguments import score_argument
     from jtsolve.study.data import Data as StudyData
-    from jtsolve.study.graphs import graph_in
+    from jtsolve.study.graphs import selected_graph
 
-    known = None if superset is None else graph_in(superset)[0]
-    plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
-    GRAPH.format_to_write(output)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
-    file = StudyData(data, columns.reading())
-    table = file.read(score_argument(plan.score), run, kinds=plan.kinds)
-    found = plan.run(table, run)  # type: ignore[arg-type]  # not in partitions
-    document = selection_to_document(found)
-    write_graph(document, output)
-    facts: dict[str, Any] = {"graph": str(output), **selection_facts(document)}
+    found = selected_graph(StudyData(data, columns.reading()), run, method, kind, screen, over, superset)  # type: ignore[arg-type]  # the kind is checked there
+    found.write(output)
+    facts: dict[str, Any] = {"graph": str(output), **found.facts()}
     if json:
         emit_json(facts)
     elif not quiet:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -213,29 +214,21 @@ def _of_graph(path: Path) -> View:
     """Returns the view of a graph file; its tree is that of its min-fill triangulation."""
     import msgspec
 
-    from jtsolve.core.triangulation import triangulation
-    from jtsolve.io.graph import decoded_graph, read_document
-    from jtsolve.study.trees import NamedTree
+    from jtsolve.io.graph import read_document
+    from jtsolve.selection.framed import draw_document
+    from jtsolve.study.trees import triangulate
 
     document = read_document(path)
-    graph = decoded_graph(document, str(path))
-
-    def tree() -> NamedTree:
-        return NamedTree(triangulation(graph), graph.names)
-
-    def draw(target: Path) -> None:
-        from jtsolve.selection.framed import draw_document
-
-        draw_document(document, target)
 
     def text() -> str:
-        found = tree()
-        added = len(found.tree.graph_edges) - graph.size
+        found = triangulate(path)
+        added = found.facts["fill"]
         filled = f", which adds {added} edge{'s' * (added != 1)}" if added else ""
         title = f"junction tree of its min-fill triangulation{filled}"
         return f"{_graph_text(document)}\n\n{title}\n{found.text()}"
 
-    return View(msgspec.to_builtins(document), text, tree, draw, of_graph=True)
+    draw = partial(draw_document, document)
+    return View(msgspec.to_builtins(document), text, partial(triangulate, path), draw, of_graph=True)
 
 
 def _graph_text(document: "GraphDocument") -> str:

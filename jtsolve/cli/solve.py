@@ -19,7 +19,7 @@ from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, deliver,
 from jtsolve.cli.problems import ProblemOptions
 from jtsolve.core.formats import CERTIFICATE, RESULT
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import BACKEND, PROOF
+from jtsolve.options import BACKEND, K_BEST, PROOF, WITHIN
 from jtsolve.scoring.score import MIXED_SCORE
 
 if TYPE_CHECKING:
@@ -33,17 +33,8 @@ def solve(
     *,
     task: ProblemOptions,
     backend: BackendName = BACKEND.default,
-    k_best: Annotated[
-        int | None, typer.Option(metavar="K", help="The K best trees, in order.", rich_help_panel=SEARCH)
-    ] = None,
-    within: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NATS",
-            help="All trees within NATS of the best; with --k-best, K at most.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = None,
+    k_best: Annotated[int | None, declared(K_BEST, SEARCH)] = None,
+    within: Annotated[float | None, declared(WITHIN, SEARCH)] = None,
     output: ResultFile = None,
     certificate: Annotated[Path | None, declared(PROOF)] = None,
     json: Json = False,
@@ -89,7 +80,7 @@ def solve(
 
         best, data = found.found, result_to_json(found.found)
         text = partial(result_text, result_to_document(best), "the result")
-    facts = _facts(found.choice, best)
+    facts = _facts(found.choice)
     deliver(data, lambda: text(facts), output, json=json, quiet=quiet)
     if not quiet:
         show_findings("check of the answer", findings_of(problem, best.tree))
@@ -108,22 +99,12 @@ def _exit_code(result: "Result") -> int:
     return INTERRUPTED if result.stop is Stop.INTERRUPTED else NO_TREE
 
 
-def _facts(choice: "Choice", best: "Result") -> dict[str, str]:
-    """Returns the lines of a summary on memory and backend, of a portfolio with the members that won."""
+def _facts(choice: "Choice") -> dict[str, str]:
+    """Returns the lines of a summary on memory and backend."""
     from jtsolve.core.machine import peak_memory
 
     predicted = choice.estimate.memory / 1e9
-    members = [
-        f"{part} by {best.stats[key].partition(' ')[0]}"
-        for part, key in _PARTS.items()
-        if best.stats.get(key)
-    ]
-    whose = f" ({', '.join(members)})" if choice.backend.name == "portfolio" and members else ""
     return {
         "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {predicted:.3g} GB predicted",
-        "backend": f"{choice.backend.name}{whose}: {choice.reason.rstrip('.')}",
+        "backend": f"{choice.backend.name}: {choice.reason.rstrip('.')}",
     }
-
-
-_PARTS = {"tree": "best", "bound": "bound"}
-"""Findings of a portfolio's members, and the keys of the stats that name the finders."""

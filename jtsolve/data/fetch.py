@@ -67,13 +67,13 @@ def download(data_set: DataSet) -> Path:
     return target
 
 
-def read_local(data_set: DataSet, folder: Path) -> bytes:
-    """Returns the verified content of a data set from a folder.
+def copied(data_set: DataSet, folder: Path) -> Path:
+    """Copies a data set from a folder into the cache, verified, and returns its path there.
 
     The file may be gzipped (.gz), and in the folder itself or in the subfolder of its kind.
 
     Raises:
-        InputError: it is missing, cannot be read, or its hash does not match.
+        InputError: it is missing, cannot be read or written, or its hash does not match.
     """
     if not folder.is_dir():
         raise InputError(str(folder), "", "there is no such folder", "check the path")
@@ -90,15 +90,6 @@ def read_local(data_set: DataSet, folder: Path) -> bytes:
     content = read_bytes(path)
     if hashlib.sha256(content).hexdigest() != data_set.sha256:
         raise _mismatch(data_set, str(path))
-    return content
-
-
-def store(data_set: DataSet, content: bytes) -> Path:
-    """Writes verified content into the cache and returns its path.
-
-    Raises:
-        InputError: it cannot be written.
-    """
     target = cached_path(data_set)
     _make_folder(target.parent)
     write_atomically(target, content)
@@ -125,7 +116,7 @@ def _make_folder(folder: Path) -> None:
             str(folder),
             "",
             f"the cache cannot be created ({error.strerror})",
-            "name another folder in the environment variable JTSOLVE_CACHE, or use --from with --output",
+            "name another folder in the environment variable JTSOLVE_CACHE",
         ) from None
 
 

@@ -39,13 +39,9 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
         treewidth: the largest clique size minus one.
         local_score: name of a score for real numbers ("gaussian-bic", "bge"), or the score itself; `score`
             is a method.
-        backend: searches for the tree: a name as on the command line, or a `Backend`.
         store_precision: whether to keep `precision_`.
         assume_centered: whether the mean is 0.
-        time: seconds for the fit, which then keeps the best tree so far; None for no limit.
-        memory: gigabytes; None for 80 % of the free memory.
-        threads: None for all cores.
-        random_state: seed of everything random.
+        time: seconds, as the other parameters see `JunctionTreeDensity`.
 
     Attributes:
         location_: shape (features,), the mean.

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.estimator.base import Training, Treatment, TreeEstimator, known
-from jtsolve.estimator.rows import is_frame
-from jtsolve.estimator.values import as_pandas, values_of, with_fills
+from jtsolve.estimator.values import values_of, with_fills
 from jtsolve.models.inference.prediction import state_log_probabilities
-from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -75,7 +72,4 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
                 fills[v] = at, np.exp(logs) @ values.means
             else:
                 fills[v] = at, values.at(np.argmax(logs, axis=1))
-        out = with_fills(X, fills)
-        # scikit-learn would make object columns of a polars frame.
-        wants_pandas = _get_output_config("transform", self)["dense"] == "pandas"
-        return as_pandas(out) if wants_pandas and is_frame(out) and not is_pandas(out) else out
+        return with_fills(X, fills)

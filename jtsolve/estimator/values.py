@@ -134,22 +134,6 @@ def with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]
     return out
 
 
-def as_pandas(X: Any) -> Any:
-    """Returns a polars frame as a pandas one of the same kinds of columns; needs no pyarrow."""
-    import pandas as pd
-    import polars as pl
-
-    def column_of(series: pl.Series) -> Any:
-        if isinstance(series.dtype, pl.Enum):
-            return pd.Categorical(series.to_list(), series.dtype.categories.to_list(), ordered=True)
-        if series.dtype == pl.Categorical:
-            return pd.Categorical(series.to_list())
-        plain = series.dtype.is_numeric() and not series.null_count()
-        return series.to_numpy() if plain else series.to_list()
-
-    return pd.DataFrame({series.name: column_of(series) for series in X.get_columns()})
-
-
 def _pandas_with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]]) -> Any:
     out = X.copy()
     for v, (at, values) in fills.items():

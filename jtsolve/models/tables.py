@@ -18,27 +18,24 @@ if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
 
 
-_CELL, _OBJECT, _COPIES = 32, 120, 2
-"""Bytes of a cell of rows of a model, its place in a column of text included; as an object, to be printed as
-JSON; and copies of its text."""
+_CELL, _COPIES = 32, 2
+"""Bytes of a cell of rows of a model, its place in a column of text included; and copies of its text."""
 _LONG = 4
 """Half the characters of a number, of which there is one copy at a time."""
 
 
-def require_rows(model: Distribution, rows: int, *, objects: bool = False) -> None:
+def require_rows(model: Distribution, rows: int) -> None:
     """Checks that rows of a model, and their text, fit in memory.
 
     Args:
         model: of the rows.
         rows: their number.
-        objects: whether cells are objects of Python, besides their text.
 
     Raises:
         LimitError: they need more memory than the limit.
     """
     longest = sum(max(map(len, column.states)) if column.states else _LONG for column in model.columns)
-    cell = _CELL + objects * _OBJECT
-    size = rows * (cell * len(model.columns) + _COPIES * longest)
+    size = rows * (_CELL * len(model.columns) + _COPIES * longest)
     Run().require_memory(size, f"{rows} rows need", "fewer rows, into several files")
 
 

@@ -112,14 +112,17 @@ class SelectedGraph:
         """
         draw_document(selection_to_document(self.selection), path)
 
+    def facts(self) -> dict[str, Any]:
+        """Returns a summary as JSON values."""
+        return selection_facts(selection_to_document(self.selection))
+
     def __repr__(self) -> str:
         return repr(self.selection).replace("Selection", "SelectedGraph", 1)
 
     def _repr_html_(self) -> str:
         from jtsolve.draw.html import graph_html
 
-        facts = selection_facts(selection_to_document(self.selection)).items()
-        rows = [(key.replace("_", " "), cell_as_text(fact)) for key, fact in facts if fact]
+        rows = [(key.replace("_", " "), cell_as_text(fact)) for key, fact in self.facts().items() if fact]
         found = self.selection
         return graph_html([repr(self), *rows], found.graph.edges, found.graph.names, found.strengths)
 

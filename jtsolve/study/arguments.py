@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, signature
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jtsolve.backends.registry import REGISTRY as BACKENDS
 from jtsolve.console import display_here
 from jtsolve.core.machine import allow_memory, cores, memory_bytes
+from jtsolve.core.outputs import one_call
 from jtsolve.core.run import LOGGER, Console, Limits, Run
-from jtsolve.errors import ChoiceError
-from jtsolve.options import BACKEND, EXECUTOR
+from jtsolve.errors import ChoiceError, at
+from jtsolve.options import (
+    BACKEND,
+    CONSTRAINTS,
+    EXECUTOR,
+    FORBID,
+    MEMORY,
+    REQUIRE,
+    SEED,
+    THREADS,
+    TIME,
+    Door,
+    Option,
+    worded,
+)
 from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.study.kinds import MODELS
+from jtsolve.study.restrictions import Restrictions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
@@ -25,26 +43,64 @@ if TYPE_CHECKING:
     from jtsolve.study.data import Data
     from jtsolve.tables.frames import Frame
 
+_Found = TypeVar("_Found")
+SHOW_PROGRESS = Option("show_progress", bool, "Show progress; by default in terminals and notebooks.")
+OF_TREE, LIMITS = (FORBID, REQUIRE, CONSTRAINTS), (TIME, MEMORY, THREADS, SHOW_PROGRESS)
+OF_RUN = (*LIMITS, SEED)
 
-def run_of(
-    time: float | None,
-    memory: float | None,
-    threads: int | None,
-    seed: int,
-    show_progress: bool | None,  # noqa: FBT001 - as the public functions have it
-) -> Run:
-    """Returns the run of a Python call: messages are logged, progress is shown in terminals and notebooks.
+
+class Given(SimpleNamespace):
+    """The options of a call by their names; `reading` has those of data."""
+
+    def run(self) -> Run:
+        """Returns the run: messages are logged, progress is shown in terminals and notebooks."""
+        most = memory_bytes(self.memory)
+        allow_memory(most)
+        limits = Limits(self.time, most, self.threads, vars(self).get("seed", SEED.default))
+        return Run(limits, Console(display_here(wanted=self.show_progress), LOGGER.info))
+
+    def restrictions(self) -> Restrictions:
+        """Returns the constraints on the tree."""
+        return Restrictions.given(self.forbid, self.require, self.constraints)
+
+
+def with_options(
+    *options: Option, reading: bool = False
+) -> Callable[[Callable[..., _Found]], Callable[..., _Found]]:
+    """Makes a function of `import jtsolve`: one call, with options of the table as keywords.
+
+    The function takes them as its argument `given`. Signature and docstring list them in its place.
 
     Args:
-        time: limit in seconds.
-        memory: limit in GB.
-        threads: maximum number.
-        seed: for everything random.
-        show_progress: see `console.display_here`.
+        options: of the table.
+        reading: whether any other keyword is an option of data, which `data_of` checks.
     """
-    most = memory_bytes(memory)
-    allow_memory(most)
-    return Run(Limits(time, most, threads, seed), Console(display_here(wanted=show_progress), LOGGER.info))
+
+    def decorate(function: Callable[..., _Found]) -> Callable[..., _Found]:
+        own = signature(function)
+        parameters = [one for one in own.parameters.values() if one.name != "given"]
+        parameters += [Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default) for one in options]
+        parameters += [Parameter("reading", Parameter.VAR_KEYWORD)] * reading
+        whole = own.replace(parameters=parameters)
+
+        @wraps(function)
+        def called(*values: Any, **keywords: Any) -> _Found:
+            bound = whole.bind(*values, **keywords)
+            bound.apply_defaults()
+            names = [*(one.name for one in options), *["reading"] * reading]
+            given = Given(**{name: bound.arguments.pop(name) for name in names})
+            with at(Door.PYTHON), one_call():
+                return function(**bound.arguments, given=given)
+
+        called.__signature__ = whole  # type: ignore[attr-defined]  # of `inspect`
+        lines = [f"{one.name}: {worded(one.help, Door.PYTHON)}" for one in options]
+        lines += ["reading: how the data are read: the options of data in docs/commands.md."] * reading
+        before, _, after = (function.__doc__ or "").partition("given: options of the table.")
+        indent = before[before.rfind("\n") :]
+        called.__doc__ = f"{before}{indent.join(lines)}{after}"
+        return called
+
+    return decorate
 
 
 def backend_of(given: str | Backend) -> Backend | None:

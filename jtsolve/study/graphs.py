@@ -10,13 +10,20 @@ from jtsolve.io.documents import format_of
 from jtsolve.io.graph import decoded_graph, edges_of, index_of, read_document
 from jtsolve.io.ranking import read_ranking
 from jtsolve.io.result import read_result, tree_of
+from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.tables.frames import is_listing, is_path, relabelled
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jtsolve.core.run import Run
     from jtsolve.io.result import ResultDocument
+    from jtsolve.selection.choices import ColumnKind
+    from jtsolve.selection.framed import SelectedGraph
+    from jtsolve.selection.framework import Framework, Screen
+    from jtsolve.selection.method import SelectionMethod
+    from jtsolve.study.data import Data
 
 LIKELY = 0.01
 """Least posterior probability of an edge that is read from a posterior, or least upper bound of it."""
@@ -95,3 +102,34 @@ def labels_of_graph(given: Any) -> dict[str, Any]:
     if hasattr(given, "nodes"):
         return relabelled(given.nodes)
     return relabelled(dict.fromkeys(name for pair in given for name in pair))
+
+
+def selected_graph(  # noqa: PLR0917 - one for each choice
+    data: Data,
+    run: Run,
+    method: str | SelectionMethod | None,
+    kind: ColumnKind | None,
+    screen: str | Screen | None,
+    over: str | Framework | None,
+    superset: Any,
+) -> SelectedGraph:
+    """Returns the undirected graph that is selected from data.
+
+    Args:
+        data: without a cluster.
+        run: limits, progress and messages.
+        method: see `SelectionPlan.of`, also for the other choices.
+        kind: of the columns.
+        screen: gives a superset of the graph.
+        over: all columns at once, or a junction tree.
+        superset: a graph in place of a screen, see `graph_in`; None for a screen.
+    """
+    from jtsolve.selection.choices import SelectionPlan
+    from jtsolve.selection.framed import SelectedGraph
+    from jtsolve.tables.table import ContinuousTable, DataTable
+
+    known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
+    plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=source)
+    table = data.read(SCORES.find(plan.score), run, kinds=plan.kinds)
+    assert isinstance(table, DataTable | ContinuousTable), "no cluster reads it, and no mixed score"
+    return SelectedGraph(plan.run(table, run), table, data.style(table))

@@ -7,33 +7,34 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from jtsolve.core.formats import RESULT
-from jtsolve.core.outputs import one_call
 from jtsolve.core.result import Result, require_tree
-from jtsolve.errors import ChoiceError, InputError, at, public
+from jtsolve.errors import ChoiceError, InputError, public
 from jtsolve.models.framed import Model
-from jtsolve.options import Door
+from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SCORE, SMOOTHING, TREE, VALIDATE
 from jtsolve.study.arguments import (
+    LIMITS,
+    OF_RUN,
+    OF_TREE,
+    Given,
     backend_of,
     data_of,
     data_score,
     held_cluster,
     model_kind_of,
-    run_of,
     treewidth_of,
+    with_options,
 )
 from jtsolve.study.fitting import default_score, fitted
-from jtsolve.study.restrictions import Restrictions
 from jtsolve.study.study import Study
 from jtsolve.study.trees import ByNames, NamedTree, structure_of
 from jtsolve.tables.frames import FrameStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.conflict import ConstraintReport
-    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.ranking import Ranking
     from jtsolve.core.tree import JunctionTree
@@ -41,12 +42,9 @@ if TYPE_CHECKING:
     from jtsolve.models.files.interop import MbiTree
     from jtsolve.models.goodness import Goodness
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.scoring.score import ScoreFunction
+    from jtsolve.study.restrictions import Restrictions
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
-
-    Pairs = Iterable[tuple[str, str]]
-    Constraints = Mapping[str, Any] | str | Path | None
 
 _SHOWN = ("rows", "index", "columns_dropped", "missing_values")
 """Remarks on the data that a notebook shows."""
@@ -110,15 +108,12 @@ class Solution(ByNames):
 
         _write(path, result_to_json(self.result))
 
-    def explain(
-        self, *, backend: str | Backend = "auto", time: float | None = None, show_progress: bool | None = None
-    ) -> ConstraintReport:
+    @with_options(BACKEND, *LIMITS)
+    def explain(self, *, given: Given) -> ConstraintReport:
         """Explains why no tree meets the constraints, or the cost of each of them, as `jtsolve explain` does.
 
         Args:
-            backend: solves the problem without some of its constraints; see `jtsolve.learn`.
-            time: seconds.
-            show_progress: on standard error.
+            given: options of the table.
 
         Returns:
             A minimal conflict, constraints that together exclude every tree, where any of them may be left
@@ -137,7 +132,7 @@ class Solution(ByNames):
 
         if self.problem is None:
             raise ChoiceError("the solution was read without its problem; give Solution.read(path, problem)")
-        return explained(self.problem, run_of(time, None, None, 0, show_progress), backend_of(backend))
+        return explained(self.problem, given.run(), backend_of(given.backend))
 
     @property
     def status(self) -> str:
@@ -324,53 +319,24 @@ def _write(path: str | Path, data: bytes) -> None:
     write_atomically(path, data)
 
 
-@at(Door.PYTHON)
-@one_call()
+@with_options(TREE, GRAPH, VALIDATE, SMOOTHING, SCORE, BACKEND, *OF_TREE, EXECUTOR, *OF_RUN, reading=True)
 def fit(
     data: Frame | Solution = None,
-    model: str | ModelKind = "tree",
+    model: str | ModelKind = MODEL.default,
     treewidth: int | None = None,
     *,
-    tree: Solution | NamedTree | str | Path | None = None,
-    graph: Any = None,
-    validate: Frame = None,
-    smoothing: float | None = None,
-    score: str | ScoreFunction | None = None,
-    backend: str | Backend = "auto",
-    forbid: Pairs = (),
-    require: Pairs = (),
-    constraints: Constraints = None,
-    executor: str | Any | None = None,
-    time: float | None = None,
-    memory: float | None = None,
-    threads: int | None = None,
-    seed: int = 0,
-    show_progress: bool | None = None,
-    **reading: Any,
+    given: Given,
 ) -> Model:
     """Fits a model to data: the tables of a junction tree, a mixture, a hidden tree, a feature tree.
+
+    A tree is a solution, a `NamedTree`, or a result file; a graph is one that `triangulate` takes. Options
+    of the trees are those of `learn`. At the end of the time, the best model so far is returned.
 
     Args:
         data: see `learn`; or a solution of `learn`, with its data, tree and score.
         model: a kind of model with options, as in "mixture:components=1,2,4"; `jtsolve models` lists them.
         treewidth: of the trees that the kind learns.
-        tree: a junction tree to fit or to begin with: a solution, a `NamedTree`, or a result file.
-        graph: a graph whose triangulation is that tree; see `triangulate`.
-        validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
-        smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
-            0 for maximum likelihood.
-        score: see `learn`, also for those below.
-        backend: learns the trees.
-        forbid: pairs of variables.
-        require: pairs of variables.
-        constraints: on every tree.
-        executor: see `learn`.
-        time: seconds, after which the best model so far is returned.
-        memory: gigabytes.
-        threads: their number.
-        seed: of everything random.
-        show_progress: on standard error.
-        reading: how the data are read; see `learn`.
+        given: options of the table.
 
     Raises:
         InputError: the data cannot be read, or do not match the tree.
@@ -382,33 +348,35 @@ def fit(
     >>> jt.fit(survey, treewidth=1).query("Smoker", given={"Age": "old"})["probability"].round(2).to_list()
     [0.99, 0.01]
     """
-    run = run_of(time, memory, threads, seed, show_progress)
+    run, tree = given.run(), given.tree
     kind, width = model_kind_of(model), treewidth_of(treewidth)
-    structure = structure_of(tree.named if isinstance(tree, Solution) else tree, graph)
-    restrictions, table = Restrictions.given(forbid, require, constraints), None
+    structure = structure_of(tree.named if isinstance(tree, Solution) else tree, given.graph)
+    restrictions, backend, table, score = given.restrictions(), backend_of(given.backend), None, given.score
     if isinstance(data, Solution):
-        elsewhere = {"score": score, "executor": executor, **reading}
+        elsewhere = {**given.reading, "score": score}
         useless = [f"{name}=" for name, value in elsewhere.items() if value is not None]
+        useless += [str(EXECUTOR)] * (given.executor != EXECUTOR.default)
         if useless:
             raise ChoiceError(f"{', '.join(useless)}: for other data only; leave it out, or give the data")
         if structure is None and "tree" in kind.uses:
             structure = data.named
-        study = replace(_study_of(data, kind, structure, width, restrictions), backend=backend_of(backend))
+        study = replace(_study_of(data, kind, structure, width, restrictions), backend=backend)
         table = data.table
     elif isinstance(tree, Solution) and tree.study is not None and score is None:
         score = tree.study.score
-    with held_cluster(executor, threads, None if table is not None else data) as cluster:
+    with held_cluster(given.executor, given.threads, None if table is not None else data) as cluster:
         if table is None:
-            source = data_of(data, reading, cluster)
-            study = Study(
-                source,
-                data_score(score, source, default_score(kind, structure)),
-                width,
-                restrictions,
-                backend_of(backend),
-            )
+            source = data_of(data, given.reading, cluster)
+            score = data_score(score, source, default_score(kind, structure))
+            study = Study(source, score, width, restrictions, backend)
         found = fitted(
-            kind, study, run, table=table, structure=structure, validate=validate, smoothing=smoothing
+            kind,
+            study,
+            run,
+            table=table,
+            structure=structure,
+            validate=given.validate,
+            smoothing=given.smoothing,
         )
     return Model(found.model, study.data.style(found.table))
 

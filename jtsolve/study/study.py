@@ -16,7 +16,6 @@ from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.problem import largest_scored, plan_scores, require_marks, tabulation_for
 from jtsolve.scoring.score import score_for
 from jtsolve.study.restrictions import Restrictions
-from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
@@ -139,20 +138,4 @@ def forecast(plan: ScoringPlan) -> str:
         return f"{size}; scores are computed on demand: a table would need {plan.obstacle}"
     seconds = plan.cost.seconds
     duration = "less than a second" if seconds < 1 else f"about {seconds:.2g} s"
-    return f"{size}; {plan.cost.sets} sets{_passes(plan)}, {duration}"
-
-
-def _passes(plan: ScoringPlan) -> str:
-    """Returns how sets and partitions are divided into tasks; nothing for a table in one place."""
-    from jtsolve.scoring.tabulate import passes
-
-    table = plan.scorer.table
-    if not isinstance(table, PartitionedTable):
-        return ""
-    with table.cluster.connected() as workers:
-        blocks, threads = passes(table, plan.max_size, workers), workers.threads
-    parts = len(table.parts)
-    return (
-        f" in {blocks} block{'s' * (blocks > 1)} × {parts} partition{'s' * (parts > 1)} on {threads} "
-        f"worker{'s' * (threads > 1)}"
-    )
+    return f"{size}; {plan.cost.sets} sets, {duration}"

@@ -89,11 +89,9 @@ ENCODING = Option(
     "encoding", str, "Encoding of text, such as utf-8, utf-16 or cp1252.", UTF_8, "NAME", within=READ
 )
 COLUMNS = Option(
-    "columns", tuple, "Columns to keep, in this order; the default is all.", metavar="A,B,…", estimator="X[…]"
+    "columns", tuple, "Columns to keep, in order; default: all.", metavar="A,B,…", estimator="X[…]"
 )
-DROP = Option(
-    "drop", tuple, "Columns to leave out; may be repeated.", (), "A,B,…", estimator="X.drop(columns=…)"
-)
+DROP = Option("drop", tuple, "Columns to leave out.", (), "A,B,…", estimator="X.drop(columns=…)")
 WEIGHTS = Option(
     "weights",
     str,

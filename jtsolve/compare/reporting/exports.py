@@ -1,4 +1,4 @@
-"""The tables of a comparison: cells, LaTeX and CSV."""
+"""The tables of a comparison: cells and CSV."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
-from jtsolve.compare.reporting.ranks import rank_tests
 from jtsolve.compare.reporting.tables import Record
 
 if TYPE_CHECKING:
@@ -103,24 +102,6 @@ def cell_text(cell: Cell | None) -> str:
     return text if cell.found == cell.runs else f"{text} ({cell.found}/{cell.runs})"
 
 
-def ranks_tables(comparison: Comparison) -> list[Cells]:
-    """Returns the tables of mean ranks and of pairs of heuristics; empty if heuristics are not ranked."""
-    tests, _ = rank_tests(comparison)
-    head = ("heuristic", "tw", "instances", "mean rank", "critical difference", "p (Friedman)")
-    ranks, pairs = [], []
-    for one in tests:
-        treewidth = treewidth_text(one.treewidth)
-        figures = [f"{one.difference:.2f}", short(one.p_value)]
-        ranks += [
-            [name, treewidth, str(one.instances), f"{mean:.2f}", *figures] for name, mean in one.ranks.items()
-        ]
-        for duel in one.duels:
-            counts = map(str, (duel.wins, duel.ties, duel.losses))
-            pairs.append([duel.first, duel.second, treewidth, *counts, short(duel.p_value)])
-    of_pairs = ("heuristic", "against", "tw", "wins", "ties", "losses", "p (Wilcoxon, Holm)")
-    return [(head, ranks), (of_pairs, pairs)] if tests else []
-
-
 RUN_HEADS = (
     "instance",
     "n",
@@ -164,55 +145,6 @@ def machine_text(plan: ComparisonPlan) -> str:
         f"{machine.get('python')}, numpy {machine.get('numpy')}, numba {machine.get('numba')}, jtsolve "
         f"{machine.get('jtsolve')}"
     )
-
-
-def latex(comparison: Comparison) -> str:
-    """Returns the tables of backends, problems and ranks as LaTeX, for booktabs and longtable."""
-    pieces = [r"% \usepackage{booktabs,longtable}"]
-    tables = [backends_table(comparison), problems_table(comparison), *ranks_tables(comparison)]
-    for head, rows in tables:
-        texts = {"backend", "kind", "instance", "heuristic", "against"}
-        columns = "".join("l" if name in texts else "r" for name in head)
-        pieces += [
-            rf"\begin{{longtable}}{{{columns}}}",
-            r"\toprule",
-            _latex_line(head),
-            r"\midrule",
-            r"\endhead",
-            *map(_latex_line, rows),
-            r"\bottomrule",
-            r"\end{longtable}",
-            "",
-        ]
-    return "\n".join(pieces)
-
-
-def _latex_line(cells: Sequence[str]) -> str:
-    return " & ".join(map(_latex_text, cells)) + r" \\"
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    **{sign: rf"\{sign}" for sign in "&%$#_"},
-}
-
-
-def _latex_text(text: str) -> str:
-    r"""Escapes a text for LaTeX, with a true minus sign.
-
-    >>> _latex_text("a_b -1.5 50%")
-    'a\\_b $-$1.5 50\\%'
-    """
-    safe = "".join(_LATEX.get(sign, sign) for sign in text)
-    words = (
-        f"$-${word[1:]}" if word[:1] == "-" and word[1:2].isdigit() else word for word in safe.split(" ")
-    )
-    return " ".join(words)
 
 
 def csv_text(comparison: Comparison) -> str:

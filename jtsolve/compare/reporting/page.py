@@ -6,16 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.compare.reporting import charts, exports
 from jtsolve.compare.reporting.ranks import rank_tests
-from jtsolve.draw.layout import LARGEST
-from jtsolve.draw.picture import tree_figure
 from jtsolve.errors import printable
-from jtsolve.io.result import tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jtsolve.compare.folder import ComparisonPlan
-    from jtsolve.compare.reporting.tables import Comparison, ProblemKey
+    from jtsolve.compare.reporting.tables import Comparison
 
 
 def html(comparison: Comparison, plan: ComparisonPlan) -> str:
@@ -42,7 +37,6 @@ def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
         "plan": plan,
         "machine": exports.machine_text(plan),
         "machines": sorted({_machine(row.machine) for row in comparison.rows}),
-        "seeds": sorted({spec.seed for spec in plan.specs}),
         "limits": sorted({_limits(spec) for spec in plan.specs}),
         "missing": comparison.planned - len(comparison.rows),
         "short": exports.short,
@@ -57,7 +51,6 @@ def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
         "untested": untested,
         "proved": charts.proved_within(comparison),
         "anytime": charts.anytime(comparison),
-        "trees": list(_trees(comparison)),
     }
 
 
@@ -69,28 +62,3 @@ def _limits(spec: Any) -> str:
     time = "no limit" if spec.time_limit is None else f"{spec.time_limit:g} s and {spec.grace:g} s of grace"
     memory = "no limit" if spec.memory_limit is None else f"{spec.memory_limit:g} GB"
     return f"time {time}; memory {memory}; threads {spec.threads}"
-
-
-def _trees(comparison: Comparison) -> Iterator[tuple[ProblemKey, str, str]]:
-    """Yields each problem, a caption, and its best tree as SVG, empty if the tree is too large."""
-    best: dict[ProblemKey, Any] = {}
-    for row in comparison.rows:
-        if row.result is None or row.result.score is None or row.spec.id in comparison.faulty:
-            continue
-        key = row.spec.problem
-        if key not in best or row.result.score > best[key].result.score:
-            best[key] = row
-    for key in comparison.problems:
-        if key not in best:
-            continue
-        row = best[key]
-        count = len(row.result.cliques)
-        caption = (
-            f"{key[0]}, {charts.width_name(key[1])}: {row.result.score:.4f} nats, {row.result.status.value}, "
-            f"by {row.spec.backend}, seed {row.spec.seed}; {count} cliques"
-        )
-        if count > LARGEST:
-            yield key, f"{caption}; too many to draw here (the limit is {LARGEST})", ""
-        else:
-            figure = tree_figure(*tree_of(row.result, caption))
-            yield key, caption, charts.inline_svg(figure, caption)

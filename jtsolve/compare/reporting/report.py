@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.compare.reporting.exports import csv_text, latex
+from jtsolve.compare.reporting.exports import csv_text
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
@@ -28,18 +28,14 @@ def judged(folder: Folder, plan: ComparisonPlan) -> Comparison:
 
 
 def write_report(comparison: Comparison, plan: ComparisonPlan, place: Path) -> list[Path]:
-    """Writes the report in every format, and returns the files: HTML, CSV, LaTeX.
+    """Writes the report in every format, and returns the files: HTML, CSV.
 
     Args:
         comparison: its runs.
         plan: of the comparison.
         place: an existing folder.
     """
-    contents = {
-        "report.html": html(comparison, plan),
-        "runs.csv": csv_text(comparison),
-        "tables.tex": latex(comparison),
-    }
+    contents = {"report.html": html(comparison, plan), "runs.csv": csv_text(comparison)}
     for name, text in contents.items():
         write_atomically(place / name, text.encode())
     return [place / name for name in contents]
