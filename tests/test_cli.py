@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from problems import gaussian, named
 import jtsolve.cli.output
 from jtsolve import __main__ as program
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.cli import COMMANDS, run
+from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Outcome, Status, Stop
 from jtsolve.core.run import Limits
@@ -485,55 +484,6 @@ def test_an_interruption_before_a_tree_gives_the_best_forest_or_ends_with_130(
     assert (process.returncode, err) == (code, message)
     assert json.loads(out)["status"] == ("feasible" if has_forest else "unknown")
     assert read_result(output).stop is Stop.INTERRUPTED
-
-
-READERS = {
-    **{name: [] for name in ("solve", "average", "population", "show", "query", "mpe", "check", "run")},
-    **{name: ["rows.csv"] for name in ("impute", "loglik", "decode")},
-    "select": ["--output", "new.json"],
-    "sample": ["--output", "new.csv"],
-    "export": ["--output", "new.bif"],
-    "fit": ["--treewidth", "1", "--output", "new.json"],
-    "score": ["--max-size", "2", "--output", "new.json"],
-    "convert": ["new.lp"],
-    "explain": [],
-    "recommend": [],
-}
-"""Arguments besides the first, a file that the command reads."""
-
-
-def write_end(pipe: Path, process: subprocess.Popen[str]) -> int:
-    """Opens a pipe when a process has opened its end."""
-    while process.poll() is None:
-        try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            time.sleep(0.01)
-    raise AssertionError(process.communicate())
-
-
-def test_a_signal_while_a_command_reads_its_input_ends_it_with_130_and_leaves_nothing(tmp_path: Path) -> None:
-    without_pipes = {"compare", "report", "data", "backends", "scores", "models", "methods"}
-    assert set(COMMANDS) - set(READERS) == without_pipes
-    runs = {}
-    for name, more in READERS.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        data = name in ("fit", "average", "select", "population", "score")
-        os.mkfifo(pipe := folder / ("input.csv" if data else "input.json"))
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": folder, "env": environment()}
-        words = [sys.executable, "-m", "jtsolve", name, pipe.name, *more]
-        runs[pipe] = subprocess.Popen(words, text=True, **pipes)  # type: ignore[call-overload]  # noqa: S603 - ours
-    for (pipe, process), number in zip(
-        runs.items(), cycle([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]), strict=False
-    ):
-        end = write_end(pipe, process)
-        process.send_signal(number)
-        out, err = process.communicate()
-        os.close(end)
-        assert (process.returncode, out) == (130, ""), (process.args, err)
-        assert re.fullmatch("jtsolve: interrupted before (a tree was found|it was finished)\n", err)
-        assert list(pipe.parent.iterdir()) == [pipe]
 
 
 def test_the_time_limit_counts_from_the_start_of_the_process(
