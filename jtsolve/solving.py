@@ -22,6 +22,7 @@ from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.sparsity import sparser, tree_size
 from jtsolve.core.varset import members
 from jtsolve.errors import InternalError, LimitError, RefusedError
+from jtsolve.options import TREEWIDTH
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -390,7 +391,7 @@ def choose_backend(
     if not fitting:
         raise LimitError(
             f"no backend accepts this problem within the limits: {' '.join(refusals)} Ways out: more memory, "
-            "a smaller treewidth."
+            f"a smaller {TREEWIDTH}."
         )
     ordered = sorted(fitting, key=lambda entry: entry[:4])
     guess = not ordered[0][0] and not ordered[0][4].capabilities.predictable

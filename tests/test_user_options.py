@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import re
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -29,9 +30,6 @@ from jtsolve.tables.options import (
     STRICT,
 )
 from jtsolve.tables.reading import reading_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ESTIMATORS = (JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer)
 OWN_DEFAULTS = {"discretise": "quantile:4", "missing": "state", "missing_values": ()}
@@ -133,6 +131,19 @@ def test_advice_is_spelled_for_the_door_where_it_is_read() -> None:
 def command_options(name: str) -> dict[str, Any]:
     found: Any = typer.main.get_command(app())
     return {option: one for one in found.commands[name].params for option in one.opts}
+
+
+def test_a_smaller_treewidth_is_advised_by_its_option() -> None:
+    package = Path(jt.__file__).parent
+    in_words = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if "a smaller treewidth" in path.read_text(encoding="utf-8")
+    }
+    # The note of a posterior is plain text; commands that ask a model have no such option.
+    assert in_words == {"averaging/posterior.py", "models/layout.py"}
+    assert worded(f"a smaller {options.TREEWIDTH}", Door.SHELL) == "a smaller --treewidth"
+    assert worded(f"a smaller {options.TREEWIDTH}", Door.PYTHON) == "a smaller treewidth="
 
 
 def test_every_option_is_one_of_a_command() -> None:

@@ -66,6 +66,7 @@ from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members, neighbours_of
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
+from jtsolve.options import TREEWIDTH
 from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.problem import Tabulation
 
@@ -193,8 +194,8 @@ class Chains(Tabulated):
             raise NotConvergedError(
                 f"the chains disagree after {found['rounds']} rounds, by up to "
                 f"{found['largest_difference']:.2f} in the probability of an edge: trees drawn from them "
-                "would not be from the posterior. Ways out: a smaller treewidth, for which exact draws fit, "
-                "more rounds, or more time"
+                f"would not be from the posterior. Ways out: a smaller {TREEWIDTH}, for which exact draws "
+                "fit, more rounds, or more time"
             )
         return Draws(tuple(sample.draw(count)), "chains", sample.diagnostics)
 

@@ -10,6 +10,7 @@ from jtsolve.core.problem import ALL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
+from jtsolve.options import TREEWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +111,7 @@ class Estimate:
             raise LimitError(
                 f"backend '{backend}' needs {self.memory / 1e9:.3g} GB, but the memory limit is "
                 f"{limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger memory limit where the machine "
-                "has it; fewer scores, as with a smaller treewidth."
+                f"has it; fewer scores, as with a smaller {TREEWIDTH}."
             )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.options import TREEWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -353,6 +354,6 @@ def _no_room(device: Device, need: int) -> LimitError:
     free, total = device.free()
     return LimitError(
         f"the device needs {need / 1e9:.3g} GB; {free / 1e9:.3g} of its {total / 1e9:.3g} GB are free: "
-        f"others and the driver hold the rest. Ways out: end the programs that hold it; a smaller treewidth; "
-        "device=cpu."
+        "others and the driver hold the rest. Ways out: end the programs that hold it; "
+        f"a smaller {TREEWIDTH}; device=cpu."
     )

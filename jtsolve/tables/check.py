@@ -360,7 +360,7 @@ def sparse_cliques(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows:
         "clique",
         tuple(dict.fromkeys(name for _, names in large for name in names)),
         f"{shown}{_more(large)}, but there are {rows} rows to fill {'them' if len(large) > 1 else 'it'}",
-        "do not trust these cliques; ask for a smaller treewidth, or give their columns fewer states",
+        f"do not trust these cliques; ask for a smaller {TREEWIDTH}, or give their columns fewer states",
     )
 
 

@@ -65,6 +65,7 @@ from jtsolve.core.scores import Bounding, SparseScores, StoppedError
 from jtsolve.errors import LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
+from jtsolve.options import TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.triples import MANY_SETS, SEARCHED_SIZE, seconds_of_search
 
@@ -201,7 +202,7 @@ class ClutterCuts:
         if proof is None:
             raise LimitError(
                 f"no certificate is written: backend 'clutter', which writes proofs, {_UNPROVED}. Ways out: "
-                "more time, a smaller treewidth."
+                f"more time, a smaller {TREEWIDTH}."
             )
         return outcome, certificate_of(problem, proof)
 
