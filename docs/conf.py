@@ -33,7 +33,6 @@ exclude_patterns = [f"benchmarks/{name}" for name in _printed if name != "densit
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False

@@ -192,7 +192,7 @@ def test_the_share_of_a_costly_backend_has_every_constraint(name: str) -> None:
     assert {case.n for case in run} >= {3, 4, 5}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=small_problems(allowed=FEATURES))
 def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: Tally) -> None:
     verify(problem, tally, f"{problem.digest()} {problem.constraints}")
@@ -201,7 +201,7 @@ def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: T
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 def test_exact_backends_agree_on_more_variables(feature: ProblemFeature, tally: Tally) -> None:
     outcomes = Counter[str]()
-    for seed in (0, 2, 3, 4):  # of 1 and 7, `clutter` bounds the number of cliques in 4 and 12 seconds
+    for seed in (0, 2, 4):  # of 1 and 7, `clutter` bounds the number of cliques in 4 and 12 seconds
         problem = random_problem(seed, 6 + seed % 3, frozenset({feature}))
         key = f"{feature.value} {problem.n} {seed}"
         results = [

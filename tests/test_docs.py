@@ -76,7 +76,7 @@ def test_the_backend_of_extending_passes_lint_and_the_contract_once_it_is_in_the
     as_file = ["--stdin-filename", "jtsolve/backends/draws.py", "-"]
     for check in (["check"], ["format", "--check"]):
         _succeeds([sys.executable, "-m", "ruff", *check, *as_file], tmp_path, program)
-    options = ["-q", "-p", "installed", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-cov"]
+    options = ["-q", "-p", "installed", "-n", "0", "-p", "no:cacheprovider", "--no-cov"]
     said = _succeeds([sys.executable, "-m", "pytest", *options, "tests/test_contract.py"], tmp_path)
     assert re.search(r"^draws +\d{2,} +\d{3,}$", said, re.MULTILINE), said
 
