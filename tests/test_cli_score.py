@@ -185,9 +185,9 @@ def test_too_much_memory_is_refused_with_a_remedy(command: Command, tmp_path: Pa
     path = tmp_path / "d.csv"
     path.write_text(",".join(f"v{i}" for i in range(400)) + "\n" + 2 * ("0," * 399 + "1\n"))
     arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json"]
-    assert command(*arguments, "--max-size", "4", "--memory-limit", "2") == 4
+    assert command(*arguments, "--max-size", "4", "--memory-limit", "4") == 4
     assert "the scores of all sets of at most 4 of 400 variables need" in command.err
-    assert "GB of memory, but at most 2 GB are allowed. Ways out: --max-size 3, fewer columns" in command.err
+    assert "GB of memory, but at most 4 GB are allowed. Ways out: --max-size 3, fewer columns" in command.err
     assert command(*arguments, "--max-size", "4", "--memory-limit", "1e6") == 4
     assert "GB, but at most 2.15 GB are read. Ways out: --max-size 3" in command.err
     assert command(*arguments, "--max-size", "3", "--time-limit", "0.0001") == 4

@@ -393,7 +393,7 @@ def test_commands_that_read_data_have_the_same_options_for_it() -> None:
     data = {"--read", "--columns", "--drop", "--weights", "--missing", "--discretise"}
     for name in READERS:
         assert data <= options_of(name)
-    for name in ("solve", "score", "fit", "compare", "average", "check"):
+    for name in ("solve", "score", "fit", "average", "check"):
         assert {"--forbid", "--require", "--constraint"} <= options_of(name)
 
 
