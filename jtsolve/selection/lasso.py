@@ -14,6 +14,7 @@ References:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -37,7 +38,40 @@ _TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
-class GraphicalLasso:
+class _Lasso(ABC):
+    """What both methods share: λ, and the refusal of states."""
+
+    words: ClassVar[str]
+    """The method at the beginning of its refusal."""
+    criterion: float | Criterion = Ebic()  # noqa: RUF009 - a frozen value
+
+    def __post_init__(self) -> None:
+        require_parameter(self.criterion)
+
+    def objection(self, sample: Sample) -> str | None:
+        """See `SelectionMethod`."""
+        refusal = f"{self.words} is for numbers, not for states; use pc"
+        return None if isinstance(sample, GaussianSample) else refusal
+
+    def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
+        """See `SelectionMethod`."""
+        assert isinstance(sample, GaussianSample), "checked by `objection`"
+        return choose_graph(self, self.criterion, sample, task, seed)
+
+    def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
+        """See `PathMethod`."""
+        largest = float(np.abs(correlation[task.candidates]).max(initial=0.0))
+        return largest, _LOWEST * largest
+
+    @abstractmethod
+    def walk(
+        self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
+    ) -> Iterator[NDArray[np.bool_]]:
+        """See `PathMethod`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphicalLasso(_Lasso):
     """The graphical lasso; for numbers.
 
     Args:
@@ -48,24 +82,7 @@ class GraphicalLasso:
     """
 
     name: ClassVar[str] = "glasso"
-    criterion: float | Criterion = Ebic()  # noqa: RUF009 - a frozen value
-
-    def __post_init__(self) -> None:
-        require_parameter(self.criterion)
-
-    def objection(self, sample: Sample) -> str | None:
-        """See `SelectionMethod`."""
-        refusal = "the graphical lasso is for numbers, not for states; use pc"
-        return None if isinstance(sample, GaussianSample) else refusal
-
-    def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
-        """See `SelectionMethod`."""
-        assert isinstance(sample, GaussianSample), "checked by `objection`"
-        return choose_graph(self, self.criterion, sample, task, seed)
-
-    def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
-        """See `PathMethod`."""
-        return _span(correlation, task)
+    words: ClassVar[str] = "the graphical lasso"
 
     def walk(
         self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
@@ -83,7 +100,7 @@ class GraphicalLasso:
 
 
 @dataclass(frozen=True, slots=True)
-class NeighbourhoodSelection:
+class NeighbourhoodSelection(_Lasso):
     """Neighbourhood selection; for numbers.
 
     Args:
@@ -94,24 +111,7 @@ class NeighbourhoodSelection:
     """
 
     name: ClassVar[str] = "neighbourhood"
-    criterion: float | Criterion = Ebic()  # noqa: RUF009 - a frozen value
-
-    def __post_init__(self) -> None:
-        require_parameter(self.criterion)
-
-    def objection(self, sample: Sample) -> str | None:
-        """See `SelectionMethod`."""
-        refusal = "neighbourhood selection is for numbers, not for states; use pc"
-        return None if isinstance(sample, GaussianSample) else refusal
-
-    def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
-        """See `SelectionMethod`."""
-        assert isinstance(sample, GaussianSample), "checked by `objection`"
-        return choose_graph(self, self.criterion, sample, task, seed)
-
-    def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
-        """See `PathMethod`."""
-        return _span(correlation, task)
+    words: ClassVar[str] = "neighbourhood selection"
 
     def walk(
         self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
@@ -127,9 +127,3 @@ class NeighbourhoodSelection:
             regressions(correlation, task.graph, penalty, regressed, slopes, _TOLERANCE)
             chosen = (slopes != 0) & task.candidates
             yield chosen & chosen.T
-
-
-def _span(correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
-    """Returns the least λ without any candidate, and the smallest λ of a path."""
-    largest = float(np.abs(correlation[task.candidates]).max(initial=0.0))
-    return largest, _LOWEST * largest
