@@ -134,6 +134,12 @@ def test_auto_searches_large_cliques_on_demand_with_one_local_search() -> None:
     assert choose_backend(pair_problem(0, 60, max_clique_cells=16), limits).backend.name == "portfolio"
 
 
+def test_variables_without_names_are_numbered() -> None:
+    problem = Problem.from_pairs([[0.0, 1.0], [1.0, 0.0]], [2, np.int64(3)])
+    assert problem.names == ("V1", "V2")
+    assert problem.digest() == Problem.from_pairs({("V1", "V2"): 1.0}, {"V1": 2, "V2": 3}).digest()
+
+
 def test_the_digest_is_that_of_the_weights() -> None:
     first, second = ({("A", "B"): weight} for weight in (1.0, 2.0))
     states = {"A": 2, "B": 2}
@@ -151,6 +157,7 @@ def test_the_digest_is_that_of_the_weights() -> None:
         ([[0.0, inf], [inf, 0.0]], {"A": 2, "B": 2}, "not finite and symmetric"),
         ([[0.0]], {"A": 2, "B": 2}, "shape"),
         ({}, {"A": 0}, "a variable has 0 states"),
+        ({}, {"A": 2.5}, "a variable has 2.5 states"),
     ],
 )
 def test_malformed_pairs_are_refused(weights: Any, states: dict[str, int], reason: str) -> None:

@@ -76,13 +76,15 @@ class PairScores:
         np.fill_diagonal(weights, 0.0)
         if not np.isfinite(weights).all() or not np.array_equal(weights, weights.T):
             raise malformed("weights", "they are not finite and symmetric", "give w[u, v] = w[v, u]")
-        if min(self.states) < 1:
-            raise malformed("states", f"a variable has {min(self.states)} states", "give 1 or more")
+        for count in self.states:
+            if not (isinstance(count, int | np.integer) and count > 0):
+                raise malformed("states", f"a variable has {count} states", "give an integer of 1 or more")
         for name, value in (("noise", self.noise), ("price", self.price)):
             if not 0 <= value < inf:
                 raise malformed(name, f"{value}", "give a number of 0 or more")
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "states", tuple(map(int, self.states)))
 
     def __repr__(self) -> str:
         digest = hashlib.sha256(self.weights.astype("<f8").tobytes()).hexdigest()

@@ -304,7 +304,7 @@ class Problem:
     def from_pairs(
         cls,
         weights: Any,
-        states: Mapping[str, int],
+        states: Mapping[str, int] | Sequence[int],
         *,
         noise: float = 0.0,
         price: float = 0.0,
@@ -320,7 +320,7 @@ class Problem:
             weights: a mapping from pairs of names to weights, 0 for others; an array of shape (n, n),
                 symmetric, in the order of `states`; or such a matrix with names, a data frame or the path of
                 a CSV file, whose first line, and first column if there is one more, are the names.
-            states: the number of states of each variable, by name.
+            states: the number of states of each variable, by name; without names, they are V1, V2 and so on.
             noise: the error of a measured pair, for each root of cells times cells.
             price: of a cell.
             max_clique_cells: the most joint states of a clique; None for no bound.
@@ -334,7 +334,8 @@ class Problem:
         >>> problem.scores.score(0b011), problem.max_clique_size
         (2.0, 2)
         """
-        names = tuple(states)
+        by_name = dict(states) if hasattr(states, "keys") else {f"V{v + 1}": k for v, k in enumerate(states)}
+        names = tuple(by_name)
         if isinstance(weights, str | Path):
             weights = matrix_in_file(weights, names)
         elif hasattr(weights, "columns"):
@@ -344,7 +345,7 @@ class Problem:
         elif hasattr(weights, "keys"):
             weights = weight_matrix(weights.items(), names)
         size = None if max_treewidth is None else max_treewidth + 1
-        scores = PairScores(weights, tuple(states.values()), noise, price, max_clique_cells, size)
+        scores = PairScores(weights, tuple(by_name.values()), noise, price, max_clique_cells, size)
         constraints = Constraints(max_treewidth=max_treewidth, max_clique_cells=max_clique_cells)
         return cls(tuple(map(Variable, names, scores.states)), scores, constraints, name)
 
