@@ -1,9 +1,9 @@
-from typing import Any, overload
+from typing import Any, Literal, overload
 
-from jtsolve.api import average as average
 from jtsolve.api import population as population
 from jtsolve.api import read as read
 from jtsolve.api import select as select
+from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.core.problem import Problem as Problem
 from jtsolve.data.examples import example as example
 from jtsolve.errors import ChoiceError as ChoiceError
@@ -22,7 +22,13 @@ __all__: list[str]  # noqa: PYI035 - the names above and below
 
 def backends() -> dict[str, str]: ...
 
-# With k_best or within, a list of solutions; `jtsolve.api` has the options.
+# With k_best or within, a list of solutions; with trees, a list of drawn ones; `jtsolve.api` has the options.
+@overload
+def average(
+    data: Any = None, treewidth: int | None = None, *, trees: Literal[0] = 0, **options: Any
+) -> GraphPosterior: ...
+@overload
+def average(data: Any = None, treewidth: int | None = None, **options: Any) -> list[NamedTree]: ...
 @overload
 def learn(
     data: Any = None, treewidth: int | None = 2, *, k_best: None = None, within: None = None, **options: Any

@@ -6,7 +6,7 @@ Data frames come in and go out; variables and values are called by their names.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.core.problem import Problem
@@ -28,10 +28,11 @@ from jtsolve.options import (
     SCREEN,
     STRATA,
     SUPERSET,
+    TREES,
     WITHIN,
     Door,
 )
-from jtsolve.scoring.score import MIXED_SCORE
+from jtsolve.scoring.score import MARGINAL_SCORE, MIXED_SCORE
 from jtsolve.study.arguments import (
     LIMITS,
     OF_RUN,
@@ -48,8 +49,11 @@ from jtsolve.study.graphs import selected_graph
 from jtsolve.study.solution import Solution, Solutions
 from jtsolve.study.solving import answer
 from jtsolve.study.study import Study
+from jtsolve.study.trees import NamedTree
+from jtsolve.tables.options import is_data
 
 if TYPE_CHECKING:
+    from jtsolve.averaging.method import AveragingMethod
     from jtsolve.averaging.population import PopulationPosterior
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.run import Run
@@ -197,65 +201,83 @@ def read(path: str | Path) -> Problem:
     return read_problem(path)
 
 
-@with_options(METHOD, EDGE_ODDS, EXECUTOR, *OF_RUN)
+@with_options(SCORE, METHOD, EDGE_ODDS, TREES, *OF_TREE, EXECUTOR, *OF_RUN, reading=True)
 def average(
-    problem: Problem | Solution | str | Path, treewidth: int | None = None, *, given: Given
-) -> GraphPosterior:
+    data: Frame | Problem | Solution = None, treewidth: int | None = None, *, given: Given
+) -> GraphPosterior | list[NamedTree]:
     """Averages over all decomposable graphs, each weighted by e^score: probabilities of edges and cliques.
 
     A method is a name with options, as in "chains:rounds=400", or a value. "auto" uses exact sums where the
     problem and the memory allow it, else certified sums or chains. "bootstrap:200" finds the best trees of
-    200 resamples of the rows of the solution of `learn`: the share with an edge accompanies its probability,
-    in the field `bootstrap`.
+    200 resamples of the rows: the share with an edge accompanies its probability, in the field `bootstrap`.
 
     Args:
-        problem: the problem of `read`, the path of an instance file, or the solution of `learn`.
+        data: as in `learn`; or the problem of `read`, the path of an instance file, or the solution of
+            `learn`, whose constraints hold too.
         treewidth: a bound besides that of the problem; None for none.
         given: options of the table.
 
     Returns:
-        The posterior. Chains that disagree are logged, and marked as not converged.
+        The posterior, or the drawn trees. Chains that disagree are logged, and marked as not converged.
 
     Raises:
-        InputError: the instance is malformed.
+        InputError: the instance is malformed, or the data cannot be read as the score requires.
         ChoiceError: no graph meets the constraints, a method refuses them, or there are no rows to resample.
         LimitError: the work does not fit the limits.
 
     >>> import jtsolve as jt
     >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
-    >>> posterior = jt.average(jt.learn(survey, score="bdeu"), method="bootstrap:10")
+    >>> posterior = jt.average(survey, method="bootstrap:10")
     >>> posterior.edges.round(2).tolist()
     [[0.0, 1.0, 0.1], [1.0, 0.0, 0.1], [0.1, 0.1, 0.0]]
     >>> float(posterior.bootstrap.edges[0, 1])
     1.0
+    >>> [tree.cliques for tree in jt.average(survey, trees=2)]
+    [[('Age', 'Smoker'), ('Coin',)], [('Age', 'Smoker'), ('Coin',)]]
     """
     from jtsolve.averaging.average import average as averaged
+    from jtsolve.averaging.average import draw_trees
     from jtsolve.averaging.method import SourceRows
     from jtsolve.averaging.registry import METHODS
 
-    run, rows = given.run(), None
-    if isinstance(problem, Solution):
-        task = problem.problem
-        if problem.study is not None and problem.table is not None:
-            rows = SourceRows(problem.study.score, problem.table)
+    run, how = given.run(), METHODS.chosen(given.method, "average")
+    problem, study, table = _task(data, treewidth_of(treewidth), how, run, given)
+    found: Any
+    if given.trees:
+        found = draw_trees(problem, given.trees, method=how, run=run, edge_odds=given.edge_odds)
     else:
-        task = _problem(problem, run)
-    if task is None:
-        raise ChoiceError("a solution read from a file alone has no scores to average; give its problem")
-    with held_cluster(given.executor, given.threads) as cluster:
-        found = averaged(
-            task.with_treewidth(treewidth_of(treewidth)),
-            method=METHODS.chosen(given.method, "average"),
-            run=run,
-            edge_odds=given.edge_odds,
-            cluster=cluster,
-            rows=rows,
-        )
+        rows = None if study is None or table is None else SourceRows(study.score, table)
+        with held_cluster(given.executor, given.threads) as cluster:
+            found = averaged(
+                problem, method=how, run=run, edge_odds=given.edge_odds, cluster=cluster, rows=rows
+            )
     if found is None:
         raise ChoiceError("no graph meets the constraints; leave some out")
+    if given.trees:
+        return [NamedTree(tree, problem.names) for tree in found.trees]
     if (warning := found.warning) is not None:
         LOGGER.warning(warning)
-    return found
+    return cast("GraphPosterior", found)
+
+
+def _task(
+    data: Frame | Problem | Solution, treewidth: int | None, how: AveragingMethod, run: Run, given: Given
+) -> tuple[Problem, Study | None, AnyTable | None]:
+    """Returns the problem to average over, with its study and table if it has data."""
+    restrictions = given.restrictions()
+    if isinstance(data, Problem | Solution) or not (data is None or is_data(data, given.score)):
+        if options := [*["score"] * (given.score is not None), *given.reading]:
+            raise ChoiceError(f"{options[0]}=… applies to data, not to a problem; leave it out")
+        study, table = (data.study, data.table) if isinstance(data, Solution) else (None, None)
+        problem = data.problem if isinstance(data, Solution) else _problem(data, run)
+        if problem is None:
+            raise ChoiceError("a solution read from a file alone has no scores to average; give its problem")
+        return restrictions.on(problem).with_treewidth(treewidth), study, table
+    source = data_of(data, given.reading, None)
+    study = Study(source, data_score(given.score, source, MARGINAL_SCORE), treewidth, restrictions)
+    return study.prepared(
+        run, lambda n, largest: how.tabulation(n, largest, run.limits, drawn=given.trees > 0)
+    )
 
 
 @with_options(MOST, DELTA, STRATA, *LIMITS, reading=True)

@@ -220,6 +220,7 @@ METHOD = Option(
     "method", str, "Exact or certified sums, chains or bootstrap; see 'jtsolve methods'.", "auto", "METHOD"
 )
 EDGE_ODDS = Option("edge_odds", float, "Prior odds of an edge.", 1.0, "X")
+TREES = Option("trees", int, "Draw N trees instead.", 0, "N", least=0)
 KIND = Option(
     "kind", help="gaussian, nonparanormal, or states.", metavar="KIND", estimator="jtsolve.select(kind=…)"
 )

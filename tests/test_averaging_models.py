@@ -149,6 +149,26 @@ def test_average_of_a_solution_has_bootstrap_strengths_of_the_same_search() -> N
         jt.average(learned, executor="slurm")
 
 
+def test_average_accepts_data_and_draws_trees() -> None:
+    data = dict(zip("abcd", table().codes.tolist(), strict=True))
+    posterior, forbidden = jt.average(data, 1), [("a", "b")]
+    assert (posterior.edges == jt.average(jt.learn(data, 1, score="bdeu")).edges).all()
+    assert posterior.prior == jt.average(data, 1, score="niw").prior
+    assert jt.average(data, 1, forbid=forbidden).edges[0, 1] == 0
+    problem = jt.learn(data, 1, score="bdeu").problem
+    assert problem is not None
+    one, other = (jt.average(source, 1, trees=20, seed=3, forbid=forbidden) for source in (data, problem))
+    assert len(one) == 20
+    assert [tree.cliques for tree in one] == [tree.cliques for tree in other]
+    assert not any({"a", "b"} <= set(clique) for tree in one for clique in tree.cliques)
+    with pytest.raises(ChoiceError, match="score=… applies to data, not to a problem"):
+        jt.average(problem, score="bdeu")
+    with pytest.raises(ChoiceError, match="weights=… applies to data, not to a problem"):
+        jt.average(problem, weights="a")
+    covariance = np.eye(3) + 0.5
+    assert jt.average(covariance=covariance, rows=50).edges.min() >= 0
+
+
 def test_chains_have_an_error_for_each_edge_and_the_distribution_of_its_graphs() -> None:
     problem = named(gaussian(1, 5))
     exact, found = jt.average(problem), jt.average(problem, method="chains")

@@ -135,7 +135,8 @@ def test_auto_searches_large_cliques_on_demand_with_one_local_search() -> None:
 
 
 def test_variables_without_names_are_numbered() -> None:
-    problem = Problem.from_pairs([[0.0, 1.0], [1.0, 0.0]], [2, np.int64(3)])
+    states: Any = np.array([2, 3])
+    problem = Problem.from_pairs([[0.0, 1.0], [1.0, 0.0]], states)
     assert problem.names == ("V1", "V2")
     assert problem.digest() == Problem.from_pairs({("V1", "V2"): 1.0}, {"V1": 2, "V2": 3}).digest()
 

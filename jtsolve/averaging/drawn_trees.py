@@ -20,6 +20,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.tree import by_prior
 from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
+from jtsolve.scoring.score import MARGINAL_SCORE
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -43,8 +44,7 @@ class AveragedTrees:
     name: ClassVar[str] = "average"
     main: ClassVar[str] = "draws"
     uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "constraints"})
-    default_score: ClassVar[str] = "niw"
-    """A log marginal likelihood, so that weights are posterior probabilities."""
+    default_score: ClassVar[str] = MARGINAL_SCORE
 
     def __post_init__(self) -> None:
         if self.draws < 1:

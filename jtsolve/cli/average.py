@@ -20,7 +20,8 @@ from jtsolve.cli.output import (
 from jtsolve.cli.problems import ProblemOptions
 from jtsolve.core.formats import DRAWS, POSTERIOR
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import EDGE_ODDS, METHOD
+from jtsolve.options import EDGE_ODDS, METHOD, TREES
+from jtsolve.scoring.score import MARGINAL_SCORE
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod, Draws
@@ -36,9 +37,7 @@ def average(
     task: ProblemOptions,
     method: Annotated[str, declared(METHOD, SEARCH, completion.of_kind("methods"))] = METHOD.default,
     edge_odds: Annotated[float, declared(EDGE_ODDS, SEARCH)] = EDGE_ODDS.default,
-    trees: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH)
-    ] = 0,
+    trees: Annotated[int, declared(TREES, SEARCH)] = TREES.default,
     output: ResultFile = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -70,7 +69,7 @@ def average(
     def rule(n: int, largest: int) -> "Tabulation":
         return how.tabulation(n, largest, run.limits, drawn=trees > 0)
 
-    problem, study, data = task.read(run, "niw", rule=rule)
+    problem, study, data = task.read(run, MARGINAL_SCORE, rule=rule)
     if trees:
         draws = draw_trees(problem, trees, method=how, run=run, edge_odds=edge_odds)
         if draws is None:

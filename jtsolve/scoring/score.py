@@ -24,6 +24,8 @@ DEFAULT_SCORE = "bic"
 """The default score of states; docs/scores.md gives the reasons."""
 MIXED_SCORE = "cg"
 """The default score where columns may be real; for states alone, it equals `DEFAULT_SCORE`."""
+MARGINAL_SCORE = "niw"
+"""The default score of averages, a log marginal likelihood, as they require; for states alone, it is bdeu."""
 
 
 @dataclass(frozen=True, slots=True)
