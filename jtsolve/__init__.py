@@ -29,7 +29,7 @@ From an instance, that is a file of scores, by a backend of your choice; `jt.bac
 `jt.learn` and `jt.solve` return a `jt.Solution`, or with `k_best` the best ones, `jt.Solutions`; `jt.fit`
 returns a `jt.Model` of any kind, and `jt.read` a `jt.Problem`. `jt.triangulate` makes a `jt.NamedTree` of
 your own graph. `jt.select` finds an undirected graph that need not be chordal, a `SelectedGraph`.
-`jt.average` returns the posterior over all junction trees of a problem, and `jt.population` that of the size
+`jt.average` returns a `jt.GraphPosterior` over all junction trees, and `jt.population` that of the size
 of a population.
 Errors are a `jt.JtsolveError`: `jt.InputError` for data, `jt.ChoiceError` for options, `jt.LimitError` for
 too little time or memory. They name the fault and the remedy:
@@ -49,6 +49,7 @@ from jtsolve.core.version import __version__ as __version__
 
 _PLACES = {
     **dict.fromkeys(("ChoiceError", "InputError", "JtsolveError", "LimitError"), "errors"),
+    "GraphPosterior": "averaging.posterior",
     "Model": "models.framed",
     "NamedTree": "study.trees",
     "Problem": "core.problem",

@@ -3,7 +3,7 @@ from typing import Any, Literal, overload
 from jtsolve.api import population as population
 from jtsolve.api import read as read
 from jtsolve.api import select as select
-from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.averaging.posterior import GraphPosterior as GraphPosterior
 from jtsolve.core.problem import Problem as Problem
 from jtsolve.data.examples import example as example
 from jtsolve.errors import ChoiceError as ChoiceError

@@ -23,7 +23,7 @@ from jtsolve.averaging.pictures import seriation
 from jtsolve.averaging.posterior import GraphPosterior, Strengths, Traces
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import indented_json
 from jtsolve.io.instance import write_problem
 
@@ -76,8 +76,10 @@ def equal(one: GraphPosterior, other: GraphPosterior) -> bool:
 
 def test_a_file_holds_the_posterior(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
-    path.write_bytes(posterior_to_json(posterior()))
-    assert equal(read_posterior(path), posterior())
+    posterior().write(path)
+    assert equal(GraphPosterior.read(path), posterior())
+    with pytest.raises(ChoiceError, match="svg"):
+        posterior().write(tmp_path / "p.svg")
     jsonschema.validate(json.loads(path.read_bytes()), schemas.POSTERIOR)
 
 

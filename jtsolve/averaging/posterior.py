@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jtsolve.core.files import write_atomically
-from jtsolve.core.formats import RASTER
+from jtsolve.core.formats import POSTERIOR, RASTER
 from jtsolve.core.result import Stop
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, no_such, use_one_of
@@ -318,6 +318,29 @@ class GraphPosterior:
 
     def __str__(self) -> str:
         return _text(self)
+
+    @classmethod
+    def read(cls, path: str | Path) -> GraphPosterior:
+        """Returns the posterior in a file.
+
+        Raises:
+            InputError: the file cannot be read, or violates the format.
+        """
+        from jtsolve.averaging.document import read_posterior
+
+        return read_posterior(path)
+
+    def write(self, path: str | Path) -> None:
+        """Writes the posterior to a file (.json), as `jtsolve average --output` does.
+
+        Raises:
+            ChoiceError: the name has another suffix.
+            InputError: the file cannot be written.
+        """
+        from jtsolve.averaging.document import posterior_to_json
+
+        POSTERIOR.format_to_write(path)
+        write_atomically(path, posterior_to_json(self))
 
     def figure(self, picture: str = "heat-map") -> Any:
         """Returns a picture as a `matplotlib.figure.Figure`.
