@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from random import Random
 
-_WALK = 6
-"""Steps of the random walk of an edge's end: few, as tree edges are moved again and again."""
-
 
 class Change(NamedTuple):
     """A change of some nodes of a junction tree.
@@ -157,7 +154,7 @@ class MutableTree:
         self.touched = {}
 
     def move_tree_edge(self, random: Random) -> None:
-        """Moves a random tree edge between other cliques that contain its separator, by random walks.
+        """Moves a random tree edge between random cliques that contain its separator.
 
         The graph and the score stay the same, but another junction tree of the graph has other moves.
         """
@@ -166,8 +163,7 @@ class MutableTree:
             return
         b = random.choice(list(self.adjacent[a]))
         separator = self.cut(a, b)
-        a, b = (self._walk(end, separator, random) for end in (a, b))
-        self.adjacent[a][b] = self.adjacent[b][a] = separator
+        self.link(*(random.choice(self._holders(end, separator)) for end in (a, b)))
         self.touched = {}
 
     def nodes_with(self, start: int, v: int, most: int, barred: int = -1) -> list[int]:
@@ -192,17 +188,16 @@ class MutableTree:
                 break
         return found
 
-    def _walk(self, start: int, separator: VarSet, random: Random) -> int:
-        """Returns the end of a random walk among the nodes that contain S."""
-        node = start
-        for _ in range(_WALK):
-            adjacent = self.adjacent[node]
-            if not adjacent:
-                break
-            other = random.choice(list(adjacent))
-            if is_subset(separator, adjacent[other]):
-                node = other
-        return node
+    def _holders(self, start: int, separator: VarSet) -> list[int]:
+        """Returns the nodes that contain S, connected to one of them."""
+        found = {start: None}
+        stack = [start]
+        while stack:
+            for node, between in self.adjacent[stack.pop()].items():
+                if node not in found and is_subset(separator, between):
+                    found[node] = None
+                    stack.append(node)
+        return list(found)
 
     def _touch(self, node: int) -> None:
         """Keeps the state of a node before the change."""
