@@ -1,4 +1,4 @@
-"""The report of a comparison: figures, rankings, charts, files, and the page in a browser."""
+"""The report of a comparison: figures, charts, files, and the page in a browser."""
 
 from __future__ import annotations
 
@@ -15,26 +15,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 import pytest
-import scipy
 from comparisons import changed, compared, make_instance, make_plan, make_row, make_spec
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from problems import gaussian
 
 from jtsolve.compare.reporting import charts, exports
 from jtsolve.compare.reporting.judge import Fault
 from jtsolve.compare.reporting.page import html
-from jtsolve.compare.reporting.ranks import (
-    friedman,
-    holm,
-    mid_ranks,
-    nemenyi_quantile,
-    rank_test,
-    rank_tests,
-    wilcoxon,
-)
 from jtsolve.compare.reporting.report import write_report
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.compare.running.run import file_digest
@@ -169,92 +156,6 @@ def test_auto_is_exact_only_if_all_of_its_members_are(rows: list[Row]) -> None:
         for row in (rows[0], msgspec.structs.replace(rows[3], exact=False))
     )
     assert compared([first, second]).exact == {"auto": False}
-
-
-# Rankings
-
-
-@pytest.mark.parametrize(
-    ("k", "q"),
-    list(enumerate([1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164], 2)),
-)
-def test_the_quantiles_are_those_of_demsar(k: int, q: float) -> None:
-    """Demšar, JMLR 7, 2006, table 5a, at the 5 % level."""
-    assert nemenyi_quantile(k) == pytest.approx(q, abs=1e-3)
-
-
-def test_friedman_agrees_with_scipy_and_by_hand() -> None:
-    generator = np.random.default_rng(1)
-    for k in (3, 4, 7):
-        table = generator.integers(0, 4, (9, k)).astype(float)  # with ties
-        ranks = [mid_ranks(row) for row in table.tolist()]
-        assert friedman(ranks) == pytest.approx(scipy.stats.friedmanchisquare(*table.T).pvalue)
-    assert friedman([[1.5, 1.5], [1.5, 1.5]]) == 1.0
-    assert friedman([[1.0, 2.0]] * 12) < 0.001
-    tied = [[1.5, 1.5, 3.0], [1.0, 2.0, 3.0], [2.0, 2.0, 2.0], [1.0, 2.5, 2.5]]
-    # R = 5.5, 8, 10.5 around 8, so 2 · 12.5 / (13.5 + 14 + 12 + 13.5 − 48) = 25/5 with 2 degrees.
-    assert friedman(tied) == pytest.approx(np.exp(-5 / 2))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
-def test_ranks_add_up(values: list[float]) -> None:
-    ranks = mid_ranks(values)
-    assert sum(ranks) == pytest.approx(len(values) * (len(values) + 1) / 2)
-    assert all(ranks[i] <= ranks[j] for i, a in enumerate(values) for j, b in enumerate(values) if a < b)
-
-
-def test_a_ranking_orders_and_counts_duels() -> None:
-    table = [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.0, 2.0, 2.0 + 1e-9], [0.0, 2.0, 1.0], [0.0, 0.0, 5.0]] * 3
-    one = rank_test(2, ["a", "b", "c"], table)
-    assert list(one.ranks) == ["a", "b", "c"]
-    assert one.instances == 15
-    assert one.ranks["a"] == pytest.approx((1 * 4 + 1.5) / 5)
-    assert one.p_value < 0.01
-    # Demšar, section 3.2.4: CD = q √(k(k+1) / 6N).
-    assert one.difference == pytest.approx(2.343 * (3 * 4 / (6 * 15)) ** 0.5, abs=1e-3)
-    duels = {(duel.first, duel.second): (duel.wins, duel.ties, duel.losses) for duel in one.duels}
-    assert duels == {("a", "b"): (12, 3, 0), ("a", "c"): (15, 0, 0), ("b", "c"): (9, 3, 3)}
-    p_values = [duel.p_value for duel in one.duels]
-    assert p_values == holm(
-        [wilcoxon([(row[i], row[j]) for row in table]) for i, j in ((0, 1), (0, 2), (1, 2))]
-    )
-
-
-def test_pairs_are_tested_by_signed_ranks() -> None:
-    values = np.random.default_rng(3).normal(size=(30, 2)) - [0.4, 0.0]
-    wanted = scipy.stats.wilcoxon(*values.T).pvalue
-    assert wilcoxon(list(map(tuple, values.tolist()))) == pytest.approx(wanted)
-    assert wilcoxon([(1.0, 1.0 + 1e-9)] * 6) == 1.0
-    assert wilcoxon([(0.0, math.inf)] * 12) < 0.01  # without a tree the second is worse everywhere
-    assert holm([0.5, 0.001, 0.04, 0.03]) == pytest.approx([0.5, 0.004, 0.09, 0.09])
-
-
-def test_rankings_are_of_heuristics_on_five_instances_at_least(
-    comparison: Comparison, rows: list[Row]
-) -> None:
-    found, reason = rank_tests(comparison)
-    assert reason == ""
-    assert [(one.treewidth, one.instances, set(one.ranks)) for one in found] == [
-        (1, 6, {"forward", "lns"}),
-        (2, 6, {"forward", "lns"}),
-    ]
-    few = compared([row for row in rows if row.spec.instance.label in NAMES[:4]])
-    assert rank_tests(few) == ([], "Rankings need at least 5 instances that a heuristic solved; there are 4.")
-    exact = compared([row for row in rows if row.spec.backend in ("brute", "lns")])
-    assert rank_tests(exact) == ([], "Rankings need at least two heuristics.")
-
-
-def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
-    lost = [
-        new_row(row.spec, RunStatus.CRASHED) if row.spec.backend == "lns" else row
-        for row in rows
-        if row.spec.treewidth == 2
-    ]
-    lost = [msgspec.structs.replace(row, exact=False) if row.result is None else row for row in lost]
-    (one,), _ = rank_tests(compared(lost))
-    assert list(one.ranks) == ["forward", "lns"]
-    assert one.ranks["lns"] == 2.0
 
 
 # Charts

@@ -9,7 +9,6 @@ import pytest
 from problems import dense, named
 
 from jtsolve.backends.brute import Brute
-from jtsolve.compare.reporting.ranks import mid_ranks
 from jtsolve.core.result import optimality_tolerance
 from jtsolve.kbest import k_best
 from jtsolve.verify.ranking import check_ranking
@@ -31,8 +30,3 @@ def test_the_trees_within_a_gap_of_0_are_those_within_the_tolerance(gain: float,
     ranking = k_best(pair(gain), Brute(), within=0.0)
     assert len(ranking.results) == trees
     assert check_ranking(pair(gain), ranking) == ()
-
-
-def test_scores_within_the_tolerance_share_a_rank() -> None:
-    assert mid_ranks([-LARGE, -LARGE + 0.5 * TOLERANCE, -LARGE + 3 * TOLERANCE]) == [1.5, 1.5, 3.0]
-    assert mid_ranks([1.0, 1.0 + 0.5 * TOLERANCE, 2.0]) == [1.0, 2.0, 3.0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.compare.reporting import charts, exports
-from jtsolve.compare.reporting.ranks import rank_tests
 from jtsolve.errors import printable
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ def html(comparison: Comparison, plan: ComparisonPlan) -> str:
 
 def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
     """Returns the variables of the template."""
-    tests, untested = rank_tests(comparison)
     return {
         "comparison": comparison,
         "plan": plan,
@@ -47,8 +45,6 @@ def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
         "run_heads": exports.RUN_HEADS,
         "run_cells": exports.run_cells,
         "colours": charts.COLOURS,
-        "rank_tests": tests,
-        "untested": untested,
         "proved": charts.proved_within(comparison),
         "anytime": charts.anytime(comparison),
     }
