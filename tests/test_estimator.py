@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
 from math import log
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -454,33 +454,26 @@ def test_gaps_are_filled_better_than_by_the_most_frequent_value() -> None:
     assert (SimpleImputer(strategy="most_frequent").fit_transform(holed) == X)[gaps].mean() < 0.5
 
 
-def test_strategies_are_the_mode_and_the_mean() -> None:
+def test_gaps_become_the_mode_of_their_own_posterior() -> None:
     X = rows().astype(float)
     query = np.array([[0.0, np.nan, np.nan, 2.0]])
-    fitted = {name: JunctionTreeImputer(strategy=name).fit(X) for name in ("mode", "mean")}
-    model = tree_of(fitted["mode"])
+    fitted = JunctionTreeImputer().fit(X)
+    model = tree_of(fitted)
     cells = list(product(range(3), repeat=2))
     logs = model.log_likelihood(np.array([[0, a, b, 2] for a, b in cells]).T)
     table = np.exp(logs - logs.max()).reshape(3, 3)
     table /= table.sum()
     marginals = table.sum(axis=1), table.sum(axis=0)
-    assert fitted["mode"].transform(query)[0, 1:3].tolist() == [p.argmax() for p in marginals]
-    assert fitted["mean"].transform(query)[0, 1:3] == pytest.approx([p @ np.arange(3) for p in marginals])
-    with pytest.raises(ChoiceError, match="choose among mode, mean"):
-        JunctionTreeImputer(strategy=cast("Any", "median")).fit(X)
+    assert fitted.transform(query)[0, 1:3].tolist() == [p.argmax() for p in marginals]
 
 
-def test_cells_of_cut_columns_become_the_median_or_mean_of_their_range() -> None:
+def test_cells_of_cut_columns_become_the_median_of_their_range() -> None:
     X = np.repeat(np.arange(40.0), 5)[:, None] * np.array([[1.0, 10.0]])
     X[3, 1] = np.nan
-    strategy: Any
-    for strategy, expected in (("mode", 50.0), ("mean", 45.0)):
-        imputer = JunctionTreeImputer(strategy=strategy, smoothing=1e-9).fit(
-            X, sample_weight=1 + (X[:, 0] > 100)
-        )
-        low = X[X[:, 0] < 10, 1]
-        assert np.nanmedian(low) == pytest.approx(45, abs=6)
-        assert imputer.transform(X)[3, 1] == pytest.approx(expected, abs=6)
+    imputer = JunctionTreeImputer(smoothing=1e-9).fit(X, sample_weight=1 + (X[:, 0] > 100))
+    low = X[X[:, 0] < 10, 1]
+    assert np.nanmedian(low) == pytest.approx(45, abs=6)
+    assert imputer.transform(X)[3, 1] == pytest.approx(50.0, abs=6)
     wide = JunctionTreeImputer(discretise="width:3").fit(np.append(np.arange(50.0), [999, np.nan])[:, None])
     assert wide.transform([[np.nan]])[0, 0] == 24
 
@@ -499,9 +492,6 @@ def test_frames_are_filled_in_their_own_types(library: str) -> None:
     assert missing == 0
     assert filled["smoker"].to_list()[3] in {True, False}
     assert X["town"].to_list()[0] is None or pd.isna(X["town"].to_list()[0])  # not in place
-    means = JunctionTreeImputer(strategy="mean").fit_transform(X)
-    assert 0 < means["children"].to_list()[3] < 3
-    assert means["children"].to_list()[4] == frame["children"].iloc[4]
     if library == "pandas":
         assert filled.index.equals(frame.index)
     imputer = JunctionTreeImputer().set_output(transform="pandas").fit(frame)
@@ -633,11 +623,10 @@ def test_real_columns_beside_categories_have_densities_draws_and_classes() -> No
         JunctionTreeDensity(**MIXED).fit(frame, sample_weight=np.ones(400))
 
 
-@pytest.mark.parametrize("strategy", ["mode", "mean"])
-def test_gaps_in_real_columns_become_conditional_means(strategy: Any) -> None:
+def test_gaps_in_real_columns_become_conditional_means() -> None:
     frame = people()
     holed = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.15)
-    imputer = JunctionTreeImputer(strategy=strategy, **MIXED).fit(holed)
+    imputer = JunctionTreeImputer(**MIXED).fit(holed)
     filled = imputer.transform(holed)
     assert not filled.isna().any(axis=None)
     assert filled.where(holed.notna()).equals(holed)

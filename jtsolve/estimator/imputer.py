@@ -6,7 +6,7 @@ The tree is learned, and its parameters fitted, with `missing="em"`: see `models
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -18,8 +18,6 @@ from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
@@ -29,13 +27,12 @@ if TYPE_CHECKING:
 class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator):  # type: ignore[misc]
     """Fills in missing values (None, NaN, NA) given the observed values of their row.
 
-    Observed values are returned unchanged, in a frame if X is one. A range of a cut column stands for the
-    median of its training rows. Real columns, of a mixed score, get conditional means.
+    Each missing value is the most probable one. Observed values are returned unchanged, in a frame if X is
+    one. A range of a cut column stands for the median of its training rows. Real columns, of a mixed score,
+    get conditional means.
 
     Args:
         treewidth: of the tree; at least 0.
-        strategy: "mode": each missing value is the most probable one given the observed ones; "mean": numbers
-            are their expectation, other columns as by "mode".
         local_score: see `JunctionTreeDensity`, which explains the other parameters and the attributes, too.
 
     >>> import numpy as np
@@ -45,10 +42,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
     [[1.0, 1.0], [0.0, 0.0]]
     """
 
-    strategy: Literal["mode", "mean"] = "mode"
-
     missing: ClassVar[Treatment] = "em"
-    CHOICES: ClassVar[Mapping[str, tuple[str, ...]]] = {"strategy": ("mode", "mean")}
 
     def _fit(self, training: Training, run: Run) -> None:
         super()._fit(training, run)
@@ -67,9 +61,5 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             if model.columns[v].states is None:
                 fills[v] = at, model.predict(codes[:, at], v)
                 continue
-            logs = state_log_probabilities(model, codes[:, at], v)
-            if self.strategy == "mean" and values.means is not None:
-                fills[v] = at, np.exp(logs) @ values.means
-            else:
-                fills[v] = at, values.at(np.argmax(logs, axis=1))
+            fills[v] = at, values.at(np.argmax(state_log_probabilities(model, codes[:, at], v), axis=1))
         return with_fills(X, fills)

@@ -27,12 +27,10 @@ class Values:
     Attributes:
         typical: a value for each state; of a range, the median of its rows, the lower of two. None for the
             state of a missing value.
-        means: the mean number of each state; None if the values are not numbers.
         edges: of a cut column, its cuts between the least and the largest number; otherwise None.
     """
 
     typical: tuple[Any, ...]
-    means: NDArray[np.float64] | None
     edges: NDArray[np.float64] | None
 
     def at(self, codes: NDArray[Any]) -> NDArray[Any]:
@@ -54,7 +52,7 @@ class Values:
 class RealValues:
     """The values of a real column: its numbers themselves."""
 
-    means = edges = None
+    edges = None
 
     def at(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the numbers, of any shape."""
@@ -88,9 +86,7 @@ def values_of(training: Training) -> tuple[Values | RealValues, ...]:
             known = training.style.values[column.name]
             present = [known.get(label, label) for label in column.values.own]
             typical = (*present, *[None] * column.gap)
-            is_number = all(isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in present)
-            means = np.array([np.nan if v is None else float(v) for v in typical]) if is_number else None
-            found.append(Values(typical, means, None))
+            found.append(Values(typical, None))
             continue
         numbers = RealColumn(column.name).read(raw, training.rows.gaps, training.rows.source)
         weights = np.ones(numbers.size) if training.times is None else training.times.astype(np.float64)
@@ -106,17 +102,15 @@ def _ranges(
     edges = np.array([numbers.min(), *cuts, numbers.max()])
     place = np.searchsorted(np.array(cuts), numbers, side="left")
     typical: list[float | None] = [None] * arity
-    means = np.full(arity, np.nan)
     for code in range(len(cuts) + 1):
         inside = place == code
         if not inside.any():
-            typical[code] = means[code] = float(edges[code : code + 2].mean())
+            typical[code] = float(edges[code : code + 2].mean())
             continue
         order = np.argsort(numbers[inside])
         up_to = np.cumsum(weights[inside][order])
         typical[code] = float(numbers[inside][order][np.searchsorted(2 * up_to, up_to[-1])])
-        means[code] = np.average(numbers[inside], weights=weights[inside])
-    return Values(tuple(typical), means, edges)
+    return Values(tuple(typical), edges)
 
 
 def with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]]) -> Any:
@@ -138,7 +132,7 @@ def _pandas_with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArr
     out = X.copy()
     for v, (at, values) in fills.items():
         column = out.iloc[:, v].copy()
-        if column.dtype.kind in "iu" and values.dtype.kind == "f":  # means of nullable whole numbers
+        if column.dtype.kind in "iu" and values.dtype.kind == "f":  # medians of nullable whole numbers
             column = column.astype("Float64")
         column.iloc[at] = values
         out.isetitem(v, column)
