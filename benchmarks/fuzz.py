@@ -371,7 +371,6 @@ OPTIONS: tuple[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], ...] = (
     (("query", "{model.json}"), (*EVIDENCE, ("--target", "a,b"))),
     (("mpe", "{model.json}"), (*EVIDENCE, ("--best", "3"))),
     (("sample", "{model.json}", "--rows", "5"), (*EVIDENCE, ("--seed", "3"))),
-    (("recommend", "{i.json}"), (*LIMITS[:3], ("--treewidth", "2"))),
     (
         ("compare", "{i.json}", "--plan", "--quiet", "--output", "OUT/run"),
         (*LIMITS[:3], ("--backends", "dp,lns:exact=dp"), ("--seeds", "0-2"), ("--treewidths", "1,2")),

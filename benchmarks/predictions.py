@@ -1,4 +1,4 @@
-"""Time and memory predicted by `jtsolve recommend`, beside measurements.
+"""Time and memory as backends predict them, beside measurements.
 
     python benchmarks/predictions.py --instances instances/uci --backends dp,lns --treewidths 2,3 --output RUN
 

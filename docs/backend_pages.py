@@ -157,10 +157,7 @@ def _capabilities(backend: Backend) -> str:
         lines.append(f"Threads: `auto` selects it with at least {capabilities.threads}.")
     if isinstance(backend, SolverBackend):
         lines.append(f"Needs: the package `{backend.package}`, which is installed with jtsolve.")
-    refusal = (
-        "Any other problem is refused with every reason before any work. "
-        f"`jtsolve recommend INSTANCE` predicts the cost of `{backend.name}`."
-    )
+    refusal = "Any other problem is refused with every reason before any work."
     return "\n".join(f"- {line}" for line in lines) + f"\n\n{refusal}"
 
 

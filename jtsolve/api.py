@@ -8,30 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from jtsolve import options as rows
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.core.problem import Problem
 from jtsolve.core.ranking import Ranking
 from jtsolve.core.run import LOGGER
 from jtsolve.errors import ChoiceError, InputError, at
-from jtsolve.options import (
-    BACKEND,
-    DELTA,
-    EDGE_ODDS,
-    EXECUTOR,
-    K_BEST,
-    KIND,
-    METHOD,
-    MOST,
-    OVER,
-    PROOF,
-    SCORE,
-    SCREEN,
-    STRATA,
-    SUPERSET,
-    TREES,
-    WITHIN,
-    Door,
-)
+from jtsolve.options import Door
 from jtsolve.scoring.score import MARGINAL_SCORE, MIXED_SCORE
 from jtsolve.study.arguments import (
     LIMITS,
@@ -63,7 +46,10 @@ if TYPE_CHECKING:
     from jtsolve.tables.partitions import AnyTable
 
 
-@with_options(SCORE, BACKEND, PROOF, K_BEST, WITHIN, *OF_TREE, EXECUTOR, *OF_RUN, reading=True)
+_SEARCH = (rows.BACKEND, rows.PROOF, rows.K_BEST, rows.WITHIN)
+
+
+@with_options(rows.SCORE, *_SEARCH, *OF_TREE, rows.EXECUTOR, *OF_RUN, reading=True)
 def learn(data: Frame = None, treewidth: int | None = 2, *, given: Given) -> Solution | Solutions:
     """Learns the best junction tree of the columns of a table, or the best ones in order.
 
@@ -105,7 +91,7 @@ def learn(data: Frame = None, treewidth: int | None = 2, *, given: Given) -> Sol
         return _solved(study.prepared(run), run, given)
 
 
-@with_options(BACKEND, PROOF, K_BEST, WITHIN, *OF_TREE, *OF_RUN)
+@with_options(*_SEARCH, *OF_TREE, *OF_RUN)
 def solve(
     problem: Problem | str | Path, treewidth: int | None = None, *, given: Given
 ) -> Solution | Solutions:
@@ -158,7 +144,7 @@ def _solved(
     return Solution(found.found, *task, found.uncertified)
 
 
-@with_options(KIND, SCREEN, OVER, SUPERSET, *OF_RUN, reading=True)
+@with_options(rows.KIND, rows.SCREEN, rows.OVER, rows.SUPERSET, *OF_RUN, reading=True)
 def select(data: Frame, method: str | SelectionMethod | None = None, *, given: Given) -> SelectedGraph:
     """Selects the undirected graph of the columns of a table.
 
@@ -181,8 +167,7 @@ def select(data: Frame, method: str | SelectionMethod | None = None, *, given: G
     >>> jt.select(rows).edges
     [('V1', 'V2')]
     """
-    data = data_of(data, given.reading, None)
-    return selected_graph(data, given.run(), method, given.kind, given.screen, given.over, given.superset)
+    return selected_graph(data_of(data, given.reading, None), given.run(), method, given)
 
 
 @at(Door.PYTHON)
@@ -201,7 +186,9 @@ def read(path: str | Path) -> Problem:
     return read_problem(path)
 
 
-@with_options(SCORE, METHOD, EDGE_ODDS, TREES, *OF_TREE, EXECUTOR, *OF_RUN, reading=True)
+@with_options(
+    rows.SCORE, rows.METHOD, rows.EDGE_ODDS, rows.TREES, *OF_TREE, rows.EXECUTOR, *OF_RUN, reading=True
+)
 def average(
     data: Frame | Problem | Solution = None, treewidth: int | None = None, *, given: Given
 ) -> GraphPosterior | list[NamedTree]:
@@ -280,7 +267,7 @@ def _task(
     )
 
 
-@with_options(MOST, DELTA, STRATA, *LIMITS, reading=True)
+@with_options(rows.MOST, rows.DELTA, rows.STRATA, *LIMITS, reading=True)
 def population(lists: Frame, *, given: Given) -> PopulationPosterior:
     """Estimates the size of a population from overlapping lists, averaged over all decomposable graphs.
 

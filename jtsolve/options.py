@@ -61,7 +61,6 @@ class Option:
         default: its value if it is not given.
         metavar: its value in the help of commands.
         least: lower bound of a number.
-        choices: values that shell completion offers.
         flag: its name in the shell, without hyphens before it; empty for that of Python, after "no-" if it is
             on by default.
         python: its spelling in Python, "…" for the value; empty for a keyword of its name.
@@ -75,7 +74,6 @@ class Option:
     default: Any = None
     metavar: str | None = None
     least: int | None = None
-    choices: tuple[str, ...] = ()
     flag: str = ""
     python: str = ""
     estimator: str = ""

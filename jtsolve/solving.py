@@ -26,7 +26,6 @@ from jtsolve.options import TREEWIDTH
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from jtsolve.backends.clutter.backend import ProofForecast
     from jtsolve.core.backend import Backend, Estimate, News
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
@@ -322,8 +321,8 @@ class Choice:
     refusals: tuple[str, ...] = ()
 
 
-def forecast_of(problem: Problem, run: Run) -> ProofForecast | None:
-    """Returns the families and gap after the first ascent of `clutter`; None if its sets are too many."""
+def forecast_of(problem: Problem, run: Run) -> float | None:
+    """Returns the seconds of a proof by `clutter`, after its first ascent; None if its sets are too many."""
     problem, clutter = problem.with_star(), cast("Any", REGISTRY.get("clutter"))
     if clutter is None or objections_of(clutter, problem):
         return None
@@ -334,15 +333,13 @@ def forecast_of(problem: Problem, run: Run) -> ProofForecast | None:
         return None
     try:
         part = run.part(min(_FORECAST_SECONDS, run.left / 4), silent=True)
-        forecast: ProofForecast = clutter.forecast(problem, part.limits, Recorder(problem, part))
+        seconds: float = clutter.forecast(problem, part.limits, Recorder(problem, part))
     except StoppedError:
         return None
-    return forecast
+    return seconds
 
 
-def choose_backend(
-    problem: Problem, run: Run, *, search: bool = True, forecast: ProofForecast | None = None
-) -> Choice:
+def choose_backend(problem: Problem, run: Run, *, search: bool = True) -> Choice:
     """Returns the backend that `auto` selects.
 
     This is the fastest exact backend that accepts the problem with predicted memory and time within limits,
@@ -357,7 +354,6 @@ def choose_backend(
         problem: the problem to solve.
         run: its limits of time, memory and threads.
         search: whether a heuristic may replace an exact backend without a predictable time.
-        forecast: the result of `forecast_of`, if it was called before.
 
     Raises:
         LimitError: no backend accepts the problem within the limits; with every backend's reason.
@@ -373,9 +369,8 @@ def choose_backend(
     ]
     sure = min(proofs, default=inf)  # the least time of a proof that is predictable
     if search and _WORTH_A_FORECAST < sure <= time_left:
-        forecast = forecast or forecast_of(problem, run)
-        if forecast is not None:
-            estimates["clutter"] = replace(estimates["clutter"], seconds=forecast.seconds)
+        if (forecast := forecast_of(problem, run)) is not None:
+            estimates["clutter"] = replace(estimates["clutter"], seconds=forecast)
         time_left = run.left
     for name, estimate in estimates.items():
         backend = REGISTRY[name]
@@ -430,32 +425,6 @@ def obstacle_to(backend: Backend, estimate: Estimate, limits: Limits, left: floa
     if not backend.capabilities.exact or estimate.seconds <= left:
         return None
     return f"It would take about {estimate.seconds:.3g} s to prove its answer; {left:.3g} s are left."
-
-
-def advise(problem: Problem, limits: Limits) -> list[dict[str, Any]]:
-    """Returns, per backend: whether it is exact, predicted seconds and bytes, and every objection."""
-    advice = []
-    with cached_estimates():
-        for backend in REGISTRY.values():
-            seconds = memory = None
-            objections = list(objections_of(backend, problem))
-            if not objections:
-                estimate = estimate_of(backend, problem, limits)
-                seconds = float(estimate.seconds) if isfinite(estimate.seconds) else None
-                memory = int(estimate.memory)
-                obstacle = obstacle_to(backend, estimate, limits, limits.left)
-                objections = [] if obstacle is None else [obstacle]
-            advice.append(
-                {
-                    "name": backend.name,
-                    "exact": backend.capabilities.exact,
-                    "seconds": seconds,
-                    "memory": memory,
-                    "fits": not objections,
-                    "objections": objections,
-                }
-            )
-    return advice
 
 
 def _is_wide_on_demand(problem: Problem) -> bool:

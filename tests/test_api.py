@@ -100,7 +100,7 @@ def test_names_are_few_and_help_explains_each_with_an_example() -> None:
 def test_the_stub_has_the_names_of_the_package() -> None:
     stub = (ROOT / "jtsolve/__init__.pyi").read_text(encoding="utf-8")
     assert set(re.findall(r" as (\w+)$|^def (\w+)", stub, re.MULTILINE)) == {
-        ("", name) if name in {"backends", "learn", "solve"} else (name, "") for name in jt.__all__
+        ("", name) if name in {"average", "backends", "learn", "solve"} else (name, "") for name in jt.__all__
     }
     assert (ROOT / "jtsolve/py.typed").exists()
 

@@ -888,8 +888,8 @@ def test_a_summary_shows_whole_seconds_and_only_printable_text(solved: Path) -> 
 
 
 def test_limits_include_the_time_since_the_start() -> None:
-    from jtsolve.cli.options import LimitOptions
+    from jtsolve.cli.options import Options
 
-    assert LimitOptions(2.0, 0.5, 3).run(1.0, seed=4).limits == Limits(
+    assert Options(time=2.0, memory=0.5, threads=3, seed=4, started=1.0).run().limits == Limits(
         time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0
     )

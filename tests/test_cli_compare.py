@@ -1,25 +1,18 @@
-"""The commands compare, run, report and recommend: their arguments, output, files and refusals."""
+"""The commands compare, run and report: their arguments, output, files and refusals."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
 from comparisons import make_instance, make_row, make_spec
-from problems import gaussian, named
 
-from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.running import local
 from jtsolve.compare.spec import read_row, to_json
-from jtsolve.core.backend import Estimate
-from jtsolve.core.problem import Constraints
-from jtsolve.core.run import Limits, Run
-from jtsolve.io.instance import read_problem, write_problem
-from jtsolve.solving import advise, choose_backend
+from jtsolve.io.instance import read_problem
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -219,70 +212,8 @@ def test_run_accepts_one_specification(command: Command, small: InstanceFile, tm
     assert command("run", tmp_path / "none.json") == 2
 
 
-@pytest.mark.parametrize("name", ["compare", "run", "report", "recommend"])
+@pytest.mark.parametrize("name", ["compare", "run", "report"])
 def test_every_command_of_comparisons_has_help(command: Command, name: str) -> None:
     assert command(name, "--help") == 0
     assert command.out.startswith(f"Usage: jtsolve {name} ")
     assert "--inside" not in command.out
-
-
-# recommend
-
-
-def test_recommend_reports_the_choice_of_auto_and_every_objection(command: Command, tmp_path: Path) -> None:
-    path = tmp_path / "eight.json"
-    write_problem(named(gaussian(3, 8), name="eight"), path)
-    assert command("recommend", path, "--treewidth", "2") == 0
-    assert command.err == ""
-    lines = command.out.splitlines()
-    assert lines[0] == "eight: 8 variables, treewidth 2"
-    taken = choose_backend(read_problem(path).with_treewidth(2), Run()).backend.name
-    listed = lines[4 : lines.index("", 2)]
-    assert [line.split()[1] for line in listed if line.startswith(" * ")] == [taken]
-    assert {line.split()[line.startswith(" *")] for line in listed} == set(REGISTRY)
-    assert any(line.startswith("brute: ") and "at most 5 variables, not 8" in line for line in lines)
-    assert any(f"auto chose '{taken}'" in line for line in lines)
-    assert "first bound" in lines[-1]
-
-
-def test_recommend_gives_json(command: Command, small: InstanceFile) -> None:
-    assert command("recommend", small.path, "--json", "--memory-limit", "4") == 0
-    advice = json.loads(command.out)
-    assert advice["auto"] in REGISTRY
-    refused = {one["name"] for one in advice["backends"] if one["objections"]}
-    assert refused <= {one.partition(":")[0] for one in advice["not_taken"]} <= set(REGISTRY)
-    assert 0 <= advice["first_ascent"]["left"] <= advice["first_ascent"]["families"]
-    assert [one["name"] for one in advice["backends"]] == list(REGISTRY)
-    by_name = {one["name"]: one for one in advice["backends"]}
-    assert by_name["brute"]["fits"] is True
-    assert by_name["brute"]["memory"] > 0
-    assert by_name["chowliu"]["objections"] != []
-
-
-def test_recommend_objects_to_backends_beyond_the_limits(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "twelve.json"
-    write_problem(named(gaussian(3, 12)), path)
-    problem = read_problem(path)
-    advice = {one["name"]: one for one in advise(problem, Limits(time=1e-9, memory=10**12))}
-    assert "s are left" in advice["dp"]["objections"][0]
-    assert advice["forward"]["fits"] is True
-    for backend in REGISTRY.values():
-        monkeypatch.setattr(type(backend), "estimate", lambda *_: Estimate(10**15, 1.0))
-    assert command("recommend", path, "--memory-limit", "900") == 4
-    assert "above the limit" in command.out
-    assert "no backend accepts this problem" in command.out
-
-
-def test_an_infinite_prediction_is_null_in_json(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(REGISTRY["brute"]), "estimate", lambda *_: Estimate(10, inf))
-    advice = {one["name"]: one for one in advise(read_problem(small.path), Limits())}
-    assert advice["brute"]["seconds"] is None
-
-
-def test_recommend_accepts_an_instance_without_a_name(command: Command, tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    write_problem(named(gaussian(3, 4), Constraints(max_treewidth=1), name=""), path)
-    assert command("recommend", path) == 0
-    assert command.out.startswith("(without a name): 4 variables, treewidth 1\n")

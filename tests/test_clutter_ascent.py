@@ -323,20 +323,6 @@ def test_stages_share_cuts_though_some_of_their_sets_are_dropped() -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_forecast_counts_the_families_that_the_first_ascent_leaves(seed: int) -> None:
-    problem = named(from_data(seed, 8, 3, rows=50))
-    forecast = REGISTRY["clutter"].forecast(problem, Limits(), Recording())  # type: ignore[attr-defined]
-    assert 0 <= forecast.left < forecast.families
-    assert (forecast.gap <= 1e-6) == (forecast.left == 0)
-
-
-def test_a_forecast_without_a_tree_has_no_gap() -> None:
-    forecast = ClutterCuts().forecast(named(gaussian(3, 7, 3)), Limits(), Recording())
-    assert forecast.gap == inf
-    assert forecast.left > 0
-
-
 # Restarts.
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 READERS = ("solve", "score", "fit", "average", "select")
-COMMANDS = (*READERS, "recommend", "check", "show", "query", "mpe", "sample")
+COMMANDS = (*READERS, "check", "show", "query", "mpe", "sample")
 
 
 def raw_table(**columns: Any) -> RawTable:

@@ -75,7 +75,7 @@ def _functions() -> list[_Public]:
         if "kernels" not in module and not any(re.match(r"_(?!_init__$)", part) for part in module):
             found += _public(ast.parse(path.read_text(encoding="utf-8")).body, ".".join(module))
     protocols = {_signature(one.function) for one in found if one.carries()}
-    commands = re.compile(r"Annotated\[|typer\.Context")
+    commands = re.compile(r"Annotated\[|\bOptions\b")
     return [
         one
         for one in found

@@ -25,7 +25,7 @@ import jtsolve.io.foreign
 import jtsolve.io.instance
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.cli.options import DataOptions
+from jtsolve.cli.options import Options
 from jtsolve.compare.reporting.exports import csv_text
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import resident_memory
@@ -41,7 +41,7 @@ from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
 from jtsolve.study.kinds import MODELS
 from jtsolve.study.restrictions import Restrictions
-from jtsolve.tables.options import Discretisation
+from jtsolve.tables.options import MAX_STATES, Discretisation
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def test_reading_ends_by_the_limits(
     with monkeypatch.context() as patched:
         patched.setattr(gzip.GzipFile, "read", lambda _file, size: unpacked.append(size))
         most = resident_memory() / 1e9 + 0.01
-        for command in ("solve", "average", "recommend"):
+        for command in ("solve", "average", "explain"):
             assert run([command, str(bomb), "--memory-limit", str(most)], monotonic()) == 4
             assert "reading the input needs" in capsys.readouterr().err
         with pytest.raises(LimitError, match="reading the input needs"):
@@ -349,6 +349,6 @@ def test_options_of_thousands_of_digits_are_refused() -> None:
     with pytest.raises(ChoiceError, match="the constraint max_cliques=1"):
         Restrictions.given(constraints=["max_cliques=" + "1" * 5001])
     with pytest.raises(ChoiceError, match="--read max_states=1"):
-        DataOptions(read=["max_states=" + "1" * 5001]).given()
+        dict(Options(held=[MAX_STATES], read=["max_states=" + "1" * 5001]).reading)
     with pytest.raises(ChoiceError, match="there is no discretisation 'width:111"):
         Discretisation.parse("width:" + "1" * 5001)

@@ -36,7 +36,6 @@ _CALLS = {
     "decode": "pipe.json answer.txt --output out.json",
     "check": "instance.json pipe.json",
     "explain": "pipe.json",
-    "recommend": "pipe.json",
     "run": "pipe.json",
 }
 """The arguments of each command; it reads a pipe."""

@@ -48,7 +48,7 @@ _MODULES = {
     "inference": ("query", "mpe", "sample", "export"),
     "rows": ("impute", "loglik"),
     "instances": ("score", "convert", "decode"),
-    "verdicts": ("check", "explain", "recommend"),
+    "verdicts": ("check", "explain"),
     "compare": ("compare", "report", "run"),
     "choices": ("backends", "scores", "models", "methods"),
     "data": ("data",),

@@ -1,23 +1,21 @@
 """`jtsolve average`: the posterior over all decomposable graphs, or trees drawn from it."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from jtsolve.cli import completion
-from jtsolve.cli.options import SEARCH, Json, Quiet, ResultFile, declared, expand_option_groups
+from jtsolve.cli.options import JSON, QUIET, Instance, Options, ResultFile, with_options
 from jtsolve.cli.output import (
     FOUND,
     INFEASIBLE,
     INTERRUPTED,
     NO_TREE,
     NOT_CONVERGED,
-    deliver,
     print_error,
     print_note,
     put,
 )
-from jtsolve.cli.problems import ProblemOptions
+from jtsolve.cli.problems import PROBLEM, read_task
 from jtsolve.core.formats import DRAWS, POSTERIOR
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import EDGE_ODDS, METHOD, TREES
@@ -30,17 +28,12 @@ if TYPE_CHECKING:
     from jtsolve.scoring.problem import Tabulation
 
 
-@expand_option_groups
+@with_options(*PROBLEM, METHOD, EDGE_ODDS, TREES, JSON, QUIET)
 def average(
-    context: typer.Context,
     *,
-    task: ProblemOptions,
-    method: Annotated[str, declared(METHOD, SEARCH, completion.of_kind("methods"))] = METHOD.default,
-    edge_odds: Annotated[float, declared(EDGE_ODDS, SEARCH)] = EDGE_ODDS.default,
-    trees: Annotated[int, declared(TREES, SEARCH)] = TREES.default,
+    instance: Instance,
     output: ResultFile = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    options: Options,
 ) -> None:
     """Average over all decomposable graphs of an instance, or of a data file.
 
@@ -55,6 +48,7 @@ def average(
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
     was lost; 5: the chains did not converge, or an interval is wider than the tolerance.
     """
+    trees, edge_odds = options.trees, options.edge_odds
     claim_outputs(output, kind=DRAWS if trees else POSTERIOR)
 
     from jtsolve.averaging.average import average as averaged
@@ -63,23 +57,24 @@ def average(
     from jtsolve.averaging.registry import METHODS
     from jtsolve.study.arguments import held_cluster
 
-    how: AveragingMethod = METHODS.chosen(method, "tabulation")
-    run = task.spend.run(context.obj, task.seed, silent=json or trees > 0, quiet=quiet)
+    how: AveragingMethod = METHODS.chosen(options.method, "tabulation")
+    options.silent = trees > 0
+    run = options.run()
 
     def rule(n: int, largest: int) -> "Tabulation":
         return how.tabulation(n, largest, run.limits, drawn=trees > 0)
 
-    problem, study, data = task.read(run, MARGINAL_SCORE, rule=rule)
+    problem, study, data = read_task(options, instance, run, MARGINAL_SCORE, rule=rule)
     if trees:
         draws = draw_trees(problem, trees, method=how, run=run, edge_odds=edge_odds)
         if draws is None:
             print_error("no graph meets the constraints")
             raise typer.Exit(INFEASIBLE)
-        if (off := draws.diagnostics.get("total_variation")) is not None and not quiet:
+        if (off := draws.diagnostics.get("total_variation")) is not None and not options.quiet:
             print_note(f"the draws are off the posterior by {off:.2g} at most, in total variation")
         put(_lines(problem, draws), output)
         return
-    with held_cluster(task.executor, task.spend.threads) as cluster:
+    with held_cluster(options.executor, options.threads) as cluster:
         rows = None if study is None or data is None else SourceRows(study.score, data)
         found = averaged(problem, method=how, run=run, edge_odds=edge_odds, cluster=cluster, rows=rows)
     if found is None:
@@ -89,7 +84,7 @@ def average(
     from jtsolve.averaging.document import posterior_to_json
 
     lost, document = _early_end(found), posterior_to_json(found)
-    deliver(document, lambda: str(found), output, json=json, quiet=quiet)
+    options.deliver(document, lambda: str(found), output)
     if (warning := found.warning) is not None:
         print_error(warning)
     if lost is not None:

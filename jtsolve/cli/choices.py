@@ -1,12 +1,12 @@
 """`jtsolve backends`, `scores`, `models`, `methods`: the values to choose from, and their options."""
 
 from collections.abc import Callable
+from importlib import import_module
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli import completion
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -16,28 +16,30 @@ if TYPE_CHECKING:
 _WIDTH = 100
 
 
-def _listing(kind: str, what: str, *, plain: str) -> Callable[..., None]:
+def _listing(kind: str, place: str, what: str, *, plain: str) -> Callable[..., None]:
     """Returns the command that lists a registry, or explains the options of one of its values."""
     explained = Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help=f"Explain the options of one {what}.",
-            autocompletion=completion.of_kind(kind),
-        ),
+        str | None, typer.Argument(metavar="[NAME]", help=f"Explain the options of one {what}.")
     ]
 
     def command(name: explained = None) -> None:
-        _show(completion.registry_of(kind), name)
+        module, _, registry = place.partition(":")
+        _show(getattr(import_module(f"jtsolve.{module}"), registry), name)
 
     command.__name__, command.__doc__ = kind, f"{plain}, or explain the options of one."
     return command
 
 
-backends = _listing("backends", "backend", plain="List the backends with their limits")
-scores = _listing("scores", "score", plain="List the scores")
-models = _listing("models", "kind", plain="List the kinds of models of 'jtsolve fit --model'")
-methods = _listing("methods", "method", plain="List the methods of 'jtsolve average'")
+backends = _listing(
+    "backends", "backends.registry:REGISTRY", "backend", plain="List the backends with their limits"
+)
+scores = _listing("scores", "scoring.registry:REGISTRY", "score", plain="List the scores")
+models = _listing(
+    "models", "study.kinds:MODELS", "kind", plain="List the kinds of models of 'jtsolve fit --model'"
+)
+methods = _listing(
+    "methods", "averaging.registry:METHODS", "method", plain="List the methods of 'jtsolve average'"
+)
 
 
 def _show(registry: "Registry[Any]", name: str | None) -> None:

@@ -1,60 +1,33 @@
 """`jtsolve compare`, `report`, `run`: a comparison of backends, its report, and one of its runs."""
 
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import (
-    LimitOptions,
-    expand_option_groups,
-    file_argument,
-    file_option,
-    flags_given,
-)
+from jtsolve.cli.options import LIMITS, Options, file_argument, file_option, with_options
 from jtsolve.cli.output import FAULTY, emit, print_faults, print_note, put
 from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
+from jtsolve.options import Option
 
 if TYPE_CHECKING:
     from jtsolve.compare.folder import Folder
-    from jtsolve.compare.grid import Grid
 
 
-@dataclass(frozen=True, slots=True)
-class GridOptions:
-    """The grid of a comparison."""
-
-    backends: Annotated[
-        str | None, typer.Option(metavar="A,B:K=V,…", help="Backends with options, such as dp,lns:exact=dp.")
-    ] = None
-    seeds: Annotated[str, typer.Option(metavar="N-M,…", help="Seeds; the default is 0.")] = "0"
-    treewidths: Annotated[
-        str,
-        typer.Option(metavar="K,…", help="Treewidths; none: the instance's own constraints alone."),
-    ] = "none"
-    grace: Annotated[
-        float,
-        typer.Option(metavar="S", min=0, help="Seconds after the time limit until a run is killed."),
-    ] = 10.0
-
-    def expanded(self, limits: LimitOptions) -> "Grid":
-        """Returns the grid with the limits of a run."""
-        from jtsolve.compare.grid import Grid, parse_numbers, parse_treewidths, split_backends
-
-        assert self.backends is not None, "asked for before"
-        parts = (
-            split_backends(self.backends),
-            parse_treewidths(self.treewidths),
-            parse_numbers(self.seeds, "seed"),
-        )
-        return Grid(*parts, **asdict(limits), grace=self.grace)
+_GRID = (
+    Option("backends", str, "Backends with options, such as dp,lns:exact=dp.", metavar="A,B:K=V,…"),
+    Option("seeds", str, "Seeds; the default is 0.", "0", "N-M,…"),
+    Option("treewidths", str, "Treewidths; none: the instance's own constraints alone.", "none", "K,…"),
+    Option("grace", float, "Seconds after the time limit until a run is killed.", 10.0, "S", least=0),
+    *LIMITS,
+)
+"""What to run, and the limits of each run."""
 
 
-@expand_option_groups
+@with_options(*_GRID)
 def compare(
     *,
     output: Annotated[
@@ -64,8 +37,7 @@ def compare(
     instances: Annotated[
         list[str] | None, typer.Argument(metavar="INSTANCES…", help="Instances, or folders of them.")
     ] = None,
-    grid: GridOptions,
-    limits: LimitOptions,
+    options: Options,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Do the missing runs of the comparison in RUN/.")
@@ -85,27 +57,33 @@ def compare(
     runs contradict each other.
     """
     from jtsolve.compare.folder import Folder
+    from jtsolve.compare.grid import Grid, parse_numbers, parse_treewidths, split_backends
     from jtsolve.compare.plan import planned
     from jtsolve.compare.running import local
 
     folder = Folder(output)
     if resume:
         plan = folder.plan()
-        given = [flag for group in (grid, limits) for flag in flags_given(group)]
-        if instances or given:
-            raise ChoiceError(
-                "--resume does the runs that the folder plans; leave out: "
-                f"{', '.join(given if not instances else ['INSTANCES', *given])}"
-            )
+        if given := [*["INSTANCES"] * bool(instances), *options.flags(_GRID)]:
+            raise ChoiceError(f"--resume does the runs that the folder plans; leave out: {', '.join(given)}")
     else:
         if folder.exists():
             raise ChoiceError(
                 f"{folder.path}: there is a comparison here already; do the missing runs with --resume, or "
                 "give another --output"
             )
-        if not instances or grid.backends is None:
+        if not instances or options.backends is None:
             raise ChoiceError("give instances and --backends, or --resume")
-        plan = planned(instances, grid.expanded(limits), jobs=jobs)
+        grid = Grid(
+            split_backends(options.backends),
+            parse_treewidths(options.treewidths),
+            parse_numbers(options.seeds, "seed"),
+            options.time,
+            options.memory,
+            options.threads,
+            options.grace,
+        )
+        plan = planned(instances, grid, jobs=jobs)
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)

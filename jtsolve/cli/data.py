@@ -49,7 +49,7 @@ def fetch_data_set(
     name: Annotated[str, typer.Argument(metavar="NAME", help="One of 'jtsolve data list'.")],
     folder: Annotated[
         Path | None,
-        file_option("Read it from this folder instead of the network.", metavar="FOLDER", flag="--from"),
+        typer.Option("--from", metavar="FOLDER", help="Read it from this folder instead of the network."),
     ] = None,
 ) -> None:
     """Fetch a data set, verify its SHA-256, and print the path of its file.

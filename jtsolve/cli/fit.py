@@ -4,30 +4,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from jtsolve.cli import completion
+from jtsolve import options as rows
 from jtsolve.cli.options import (
-    SEARCH,
-    BackendName,
-    ConstraintOptions,
+    JSON,
+    LIMITS,
+    OF_TREE,
+    QUIET,
     Data,
-    Executor,
-    Json,
-    LimitOptions,
-    MatrixOptions,
-    Quiet,
-    ScoreName,
-    Seed,
-    Treewidth,
-    declared,
-    expand_option_groups,
+    Options,
     file_option,
+    with_options,
 )
-from jtsolve.cli.output import emit_facts, emit_json
+from jtsolve.cli.output import facts_table
 from jtsolve.core.formats import FITTED
 from jtsolve.core.outputs import claim_outputs, note_input
-from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SMOOTHING, TREE, VALIDATE
+from jtsolve.tables.options import DATA
 
 if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
@@ -40,27 +31,15 @@ _REMARKS = (
 """Remarks on a fit in the provenance of a model."""
 
 
-@expand_option_groups
+@with_options(
+    *(rows.MODEL, rows.TREEWIDTH, rows.TREE, rows.GRAPH, rows.BACKEND, rows.SMOOTHING, rows.VALIDATE),
+    *(*OF_TREE, rows.SCORE, *DATA, *LIMITS, rows.SEED, rows.EXECUTOR, JSON, QUIET),
+)
 def fit(
-    context: typer.Context,
     *,
     data: Data,
     output: Annotated[Path, file_option("Write the model here (.json, .json.gz).")],
-    model: Annotated[str, declared(MODEL, SEARCH, completion.of_kind("models"))] = MODEL.default,
-    treewidth: Treewidth = None,
-    tree: Annotated[Path | None, declared(TREE, SEARCH)] = None,
-    graph: Annotated[Path | None, declared(GRAPH, SEARCH)] = None,
-    backend: BackendName = BACKEND.default,
-    smoothing: Annotated[float | None, declared(SMOOTHING, SEARCH)] = None,
-    validate: Annotated[Path | None, declared(VALIDATE, SEARCH)] = None,
-    constrain: ConstraintOptions,
-    score: ScoreName = None,
-    columns: MatrixOptions,
-    spend: LimitOptions,
-    seed: Seed = 0,
-    executor: Executor = EXECUTOR.default,
-    json: Json = False,
-    quiet: Quiet = False,
+    options: Options,
 ) -> None:
     """Fit a model to data.
 
@@ -76,29 +55,15 @@ def fit(
     claim_outputs(output, kind=FITTED)
 
     from jtsolve.models.files.opening import write_model
-    from jtsolve.study.arguments import backend_of, data_score, held_cluster, model_kind_of
-    from jtsolve.study.data import Data as StudyData
-    from jtsolve.study.fitting import default_score, fitted
-    from jtsolve.study.study import Study
-    from jtsolve.study.trees import structure_of
+    from jtsolve.study.solution import fitted_by
 
-    kind, run = model_kind_of(model), spend.run(context.obj, seed, silent=True, quiet=quiet)
-    structure = structure_of(tree, graph)
-    with held_cluster(executor, spend.threads) as cluster:
-        source = StudyData(data, columns.reading(), cluster)
-        study = Study(
-            source,
-            data_score(score, source, default_score(kind, structure)),
-            treewidth,
-            constrain.restrictions(),
-            backend_of(backend),
-        )
-        found = fitted(kind, study, run, structure=structure, validate=validate, smoothing=smoothing)
+    options.silent = True
+    found, _ = fitted_by(data, options.model, options.treewidth, options)
     write_model(found.model, output)
-    _report(found.model, found.table, output, json=json, quiet=quiet)
+    _report(found.model, found.table, output, options)
 
 
-def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
+def _report(model: "AnyModel", table: "AnyTable", output: Path, options: Options) -> None:
     """Prints a summary of the model."""
     from jtsolve.core.result import gap_in_words
     from jtsolve.listing import cell_as_text
@@ -110,18 +75,15 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
     more = {name: remarks[name] for name in _REMARKS if name in remarks}
     if "tree_score" in remarks:
         more["gap"] = remarks["bound"] - remarks["tree_score"]
-    if json:
-        emit_json(facts | more)
-    elif not quiet:
-        words |= {name: _words(fact) for name, fact in more.items()}
-        if "parts" in facts:
-            words["weights"] = ", ".join(f"{part['weight']:.4g}" for part in facts["parts"])
-        if more.get("stop", "finished") != "finished":
-            words["stop"] += ": the best model so far"
-        if "gap" in more:
-            figures = {"rows": table.total, "independence": remarks.get("independence")}
-            words["gap"] = gap_in_words(more["gap"], more["tree_score"], figures)
-        emit_facts("fitted", words)
+    words |= {name: _words(fact) for name, fact in more.items()}
+    if "parts" in facts:
+        words["weights"] = ", ".join(f"{part['weight']:.4g}" for part in facts["parts"])
+    if more.get("stop", "finished") != "finished":
+        words["stop"] += ": the best model so far"
+    if "gap" in more:
+        figures = {"rows": table.total, "independence": remarks.get("independence")}
+        words["gap"] = gap_in_words(more["gap"], more["tree_score"], figures)
+    options.show(facts | more, lambda: facts_table("fitted", words))
 
 
 def _words(fact: Any) -> str:

@@ -7,31 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli import completion
-from jtsolve.cli.options import Json, MemoryLimit, Model, file_option
-from jtsolve.cli.output import emit, emit_json, put
+from jtsolve.cli.options import JSON, Model, Options, file_option, with_options
+from jtsolve.cli.output import emit, json_text, put
 from jtsolve.cli.rows import put_rows, read_model
 from jtsolve.core.formats import EVIDENCE, MODEL, TABLE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.options import MEMORY, Option
 
 if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
 
-Given = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A=x,B=y", help="Evidence, NAME=STATE,NAME=STATE, or a UAI file (.evid); may be repeated."
-    ),
-]
-Likelihood = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A=P:P", help="Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
-    ),
-]
+_GIVEN = (
+    Option("given", tuple, "Evidence, NAME=STATE,NAME=STATE, or a UAI file (.evid).", metavar="A=x,B=y"),
+    Option("likelihood", tuple, "Soft evidence, NAME=P:P:…, a likelihood for each state.", metavar="A=P:P"),
+)
 
 
+@with_options(*_GIVEN, MEMORY, JSON)
 def query(
     model: Model,
     target: Annotated[
@@ -40,10 +33,8 @@ def query(
             metavar="A,B,…", help="The joint distribution of these; may be repeated; default: each."
         ),
     ] = None,
-    given: Given = None,
-    likelihood: Likelihood = None,
-    memory_limit: MemoryLimit = None,
-    json: Json = False,
+    *,
+    options: Options,
 ) -> None:
     """Compute the probabilities of the states of variables, singly or jointly, given evidence.
 
@@ -52,12 +43,12 @@ def query(
     """
     from jtsolve.listing import table
 
-    found = read_model(model, memory_limit)
-    known = evidence(found.model, given, likelihood)
+    found = read_model(model, options.memory)
+    known = evidence(found.model, options)
     groups = [_names(text, found.names) for text in target] if target else found.singly(known)
     answer = found.posterior(groups, known)
-    if json:
-        emit_json(answer.facts())
+    if options.json:
+        emit(json_text(answer.facts()))
         return
     texts = [table(*one) for one in answer.printed()]
     if answer.log_probability is None:
@@ -73,13 +64,12 @@ def _names(text: str, names: tuple[str, ...]) -> list[str]:
     return [text] if text in names else [name.strip() for name in text.split(",")]
 
 
+@with_options(*_GIVEN, MEMORY, JSON)
 def mpe(
     model: Model,
-    given: Given = None,
-    likelihood: Likelihood = None,
     best: Annotated[int, typer.Option(metavar="N", min=1, help="The number of explanations.")] = 1,
-    memory_limit: MemoryLimit = None,
-    json: Json = False,
+    *,
+    options: Options,
 ) -> None:
     """Find the most probable explanation of the evidence, a state for every variable; or the N best.
 
@@ -87,10 +77,10 @@ def mpe(
     """
     from jtsolve.listing import table
 
-    found = read_model(model, memory_limit)
-    answers, of_evidence = found.explain(evidence(found.model, given, likelihood), best)
+    found = read_model(model, options.memory)
+    answers, of_evidence = found.explain(evidence(found.model, options), best)
     measure, kind = ("density", "values") if found.model.is_continuous else ("probability", "states")
-    if json:
+    if options.json:
         listed = [
             {
                 kind: dict(zip(found.names, answer.values, strict=True)),
@@ -99,7 +89,7 @@ def mpe(
             }
             for answer in answers
         ]
-        emit_json({f"log_{measure}_of_evidence": of_evidence, "best": listed})
+        emit(json_text({f"log_{measure}_of_evidence": of_evidence, "best": listed}))
         return
     rows: list[list[object]] = [
         [name, *(answer.values[v] for answer in answers)] for v, name in enumerate(found.names)
@@ -114,27 +104,28 @@ def mpe(
     emit(table(["variable", *(f"best {k + 1}" for k in range(len(answers)))], rows))
 
 
+@with_options(*_GIVEN, MEMORY)
 def sample(
     model: Model,
     rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")] = 10,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
-    given: Given = None,
-    likelihood: Likelihood = None,
     output: Annotated[
         Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow) instead of printing.")
     ] = None,
-    memory_limit: MemoryLimit = None,
+    *,
+    options: Options,
 ) -> None:
     """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
     claim_outputs(output, kind=TABLE)
 
     from jtsolve.models.tables import require_rows
 
-    found = read_model(model, memory_limit).model
+    found = read_model(model, options.memory).model
     require_rows(found, rows)
-    put_rows(found, found.sample(rows, seed, evidence(found, given, likelihood)), output)
+    put_rows(found, found.sample(rows, seed, evidence(found, options)), output)
 
 
+@with_options(MEMORY)
 def export(
     model: Model,
     to: Annotated[
@@ -143,11 +134,11 @@ def export(
             "--to",
             metavar="FORMAT",
             help=f"{', '.join(MODEL.formats)}; default: that of the name of --output.",
-            autocompletion=completion.complete_from(lambda: MODEL.formats),
         ),
     ] = None,
     output: Annotated[Path | None, file_option("Write it here; default: print it.")] = None,
-    memory_limit: MemoryLimit = None,
+    *,
+    options: Options,
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
 
@@ -166,7 +157,7 @@ def export(
             f"name the format to print: --to {'|'.join(MODEL.formats)}; or give an --output with its suffix"
         )
 
-    put(read_model(model, memory_limit).export(to).encode(), output)
+    put(read_model(model, options.memory).export(to).encode(), output)
 
 
 def parse_assignments(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
@@ -203,15 +194,8 @@ def parse_assignments(texts: Sequence[str] | None, names: Sequence[str], option:
     return found
 
 
-def evidence(
-    model: "Distribution", given: Sequence[str] | None, likelihood: Sequence[str] | None
-) -> dict[str, Any]:
-    """Returns hard and soft evidence.
-
-    Args:
-        model: whose variables are named.
-        given: pairs NAME=STATE, and files of evidence.
-        likelihood: pairs NAME=LIKELIHOODS, soft evidence.
+def evidence(model: "Distribution", options: Options) -> dict[str, Any]:
+    """Returns the hard and soft evidence among the options: NAME=STATE, and files; NAME=LIKELIHOODS.
 
     Raises:
         ChoiceError: there is soft evidence on real numbers.
@@ -219,13 +203,14 @@ def evidence(
     """
     from jtsolve.models.columns import number
 
+    given, likelihood = options.given or (), options.likelihood
     if likelihood and model.is_continuous:
         raise ChoiceError(
             "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
         )
     columns = {column.name: column for column in model.columns}
-    files = [text for text in given or () if "=" not in text and EVIDENCE.format_to_read(text)]
-    texts = parse_assignments([text for text in given or () if text not in files], model.names, "--given")
+    files = [text for text in given if "=" not in text and EVIDENCE.format_to_read(text)]
+    texts = parse_assignments([text for text in given if text not in files], model.names, "--given")
     for file in files:
         from jtsolve.models.files.uai import read_evidence
 

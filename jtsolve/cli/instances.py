@@ -7,37 +7,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli.options import (
+    JSON,
+    LIMITS,
     OF_DATA,
-    ConstraintOptions,
+    OF_TREE,
+    QUIET,
     Data,
-    Executor,
     Instance,
-    Json,
-    LimitOptions,
-    MatrixOptions,
-    Quiet,
+    Options,
     ResultFile,
-    ScoreName,
-    Treewidth,
-    expand_option_groups,
+    declared,
     file_argument,
     file_option,
+    with_options,
 )
-from jtsolve.cli.output import deliver, put
+from jtsolve.cli.output import put
 from jtsolve.core.formats import CONVERTED, FORMULA, RESULT, SCORED
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import InputError, InternalError
-from jtsolve.options import EXECUTOR
+from jtsolve.options import EXECUTOR, SCORE, TREEWIDTH
 from jtsolve.scoring.score import MIXED_SCORE
+from jtsolve.tables.options import DATA
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.encodings.answers import SolverAnswer
 
 
-@expand_option_groups
+@with_options(SCORE, *DATA, *OF_TREE, *LIMITS, EXECUTOR, QUIET)
 def score(
-    context: typer.Context,
     *,
     data: Data,
     output: Annotated[Path, file_option("Write it here (.json, .json.gz).", metavar="INSTANCE")],
@@ -50,12 +48,7 @@ def score(
             rich_help_panel=OF_DATA,
         ),
     ],
-    score: ScoreName = None,
-    table: MatrixOptions,
-    constrain: ConstraintOptions,
-    spend: LimitOptions,
-    executor: Executor = EXECUTOR.default,
-    quiet: Quiet = False,
+    options: Options,
 ) -> None:
     """Score all small sets of the columns of a data file.
 
@@ -67,14 +60,13 @@ def score(
 
     from jtsolve.io.instance import write_problem
     from jtsolve.scoring.problem import WHOLE
-    from jtsolve.study.arguments import data_score, held_cluster
-    from jtsolve.study.data import Data as StudyData
+    from jtsolve.study.arguments import data_of, data_score, held_cluster
     from jtsolve.study.study import Study, forecast
 
-    run, restrictions = spend.run(context.obj, quiet=quiet), constrain.restrictions()
-    with held_cluster(executor, spend.threads) as cluster:
-        source = StudyData(data, table.reading(), cluster)
-        named = data_score(score, source, MIXED_SCORE)
+    run, restrictions = options.run(), options.restrictions()
+    with held_cluster(options.executor, options.threads) as cluster:
+        source = data_of(data, options.reading, cluster)
+        named = data_score(options.score, source, MIXED_SCORE)
         study = Study(source, named, restrictions=restrictions, max_size=max_size)
         columns = study.read(run)
         study = study.settled(columns)
@@ -88,7 +80,7 @@ def score(
 def convert(
     source: Annotated[Path, file_argument("IN", "The instance to read.")],
     target: Annotated[Path, file_argument("OUT", "The file to write; its suffix selects the format.")],
-    treewidth: Treewidth = None,
+    treewidth: Annotated[int | None, declared(TREEWIDTH)] = None,
     prune_below: Annotated[
         float | None,
         typer.Option(
@@ -121,20 +113,19 @@ def convert(
     put(export(problem.with_star(), to, Limits().memory_bytes).encode(), target)
 
 
+@with_options(TREEWIDTH, JSON)
 def decode(
-    context: typer.Context,
     instance: Instance,
     model: Annotated[Path, file_argument("MODEL", "The solution that the solver wrote.")],
-    treewidth: Annotated[
-        int | None, typer.Option(metavar="K", min=0, help="The treewidth that was encoded.")
-    ] = None,
     output: ResultFile = None,
-    json: Json = False,
+    *,
+    options: Options,
 ) -> None:
     """Turn a solver's answer to a formula of 'jtsolve convert' into a result.
 
-    MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
-    The tree is checked and its score computed from the instance; the bound is our own, not the solver's.
+    MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value;
+    --treewidth is that of the formula. The tree is checked and its score computed from the instance; the
+    bound is our own, not the solver's.
     """
     claim_outputs(output, kind=RESULT)
 
@@ -146,8 +137,8 @@ def decode(
     from jtsolve.io.summary import result_text
     from jtsolve.solving import solve
 
-    run = Run(Limits(threads=1, started=context.obj))
-    problem = read_problem(instance).with_treewidth(treewidth)
+    run = Run(Limits(threads=1, started=options.started))
+    problem = read_problem(instance).with_treewidth(options.treewidth)
     answer = read_answer(read_file(model), problem.with_star().n, str(model))
     try:
         result = solve(problem, _outside(answer), run)
@@ -156,7 +147,7 @@ def decode(
         raise InputError(str(model), "", str(error), remedy) from None
     facts = {"answer": f"{model} ({answer.kind})"}
     text = partial(result_text, result_to_document(result), "the result", facts)
-    deliver(result_to_json(result), text, output, json=json)
+    options.deliver(result_to_json(result), text, output)
 
 
 def _outside(answer: "SolverAnswer") -> "Backend":

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -96,28 +96,6 @@ def put(data: bytes, output: str | Path | None) -> None:
     write_atomically(output, data)
 
 
-def deliver(
-    document: bytes, text: Callable[[], str], output: Path | None, *, json: bool, quiet: bool = False
-) -> None:
-    """Writes an answer to a file and prints it; one of hours is printed even if it cannot be written.
-
-    Args:
-        document: the answer as JSON.
-        text: returns it for people.
-        output: the file; None for none.
-        json: whether to print the document instead of the text.
-        quiet: whether to print no text.
-    """
-    try:
-        if output is not None:
-            put(document, output)
-    finally:
-        if json:
-            emit(document)
-        elif not quiet:
-            emit(text())
-
-
 def json_text(value: Any) -> str:
     """Returns a value as JSON; numbers that are not finite become null."""
     from jtsolve.io.documents import indented_json, json_value
@@ -125,16 +103,11 @@ def json_text(value: Any) -> str:
     return indented_json(json_value(value))
 
 
-def emit_json(value: Any) -> None:
-    """Prints a value as JSON; see `json_text`."""
-    emit(json_text(value))
-
-
-def emit_facts(title: str, facts: Mapping[str, Any]) -> None:
-    """Prints a table with a line for each fact."""
+def facts_table(title: str, facts: Mapping[str, Any]) -> str:
+    """Returns a table with a line for each fact."""
     from jtsolve.listing import table
 
-    emit(table([title, ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
+    return table([title, ""], [[name.replace("_", " "), fact] for name, fact in facts.items()])
 
 
 @contextmanager

@@ -3,39 +3,21 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from jtsolve.cli.options import (
-    Data,
-    DataOptions,
-    Json,
-    LimitOptions,
-    Quiet,
-    declared,
-    expand_option_groups,
-    file_option,
-)
-from jtsolve.cli.output import emit, json_text
+from jtsolve.cli.options import JSON, LIMITS, OF_STATES, QUIET, Data, Options, file_option, with_options
+from jtsolve.cli.output import json_text, put
 from jtsolve.core.formats import ESTIMATE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import DELTA, MOST, STRATA
 
 
-@expand_option_groups
+@with_options(MOST, DELTA, STRATA, *OF_STATES, *LIMITS, JSON, QUIET)
 def population(
-    context: typer.Context,
     *,
     data: Data,
-    most: Annotated[int | None, declared(MOST)] = None,
-    delta: Annotated[float | None, declared(DELTA)] = None,
-    strata: Annotated[str | None, declared(STRATA)] = None,
-    table: DataOptions,
-    spend: LimitOptions,
     output: Annotated[
         Path | None, file_option("Write the posterior here (.json), or draw it (.svg, .png).")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    options: Options,
 ) -> None:
     """Estimate the size of a population from overlapping lists.
 
@@ -44,18 +26,14 @@ def population(
     """
     claim_outputs(output, kind=ESTIMATE)
 
-    from jtsolve.core.files import write_atomically
-    from jtsolve.study.data import Data as StudyData
+    from jtsolve.study.arguments import data_of
     from jtsolve.study.population import population_of
 
-    run = spend.run(context.obj, silent=json, quiet=quiet)
-    found = population_of(StudyData(data, table.reading()), run, most, delta, strata)
-    document = json_text(found.to_document())
+    run, source = options.run(), data_of(data, options.reading, None)
+    found = population_of(source, run, options.most, options.delta, options.strata)
+    document = found.to_document()
     if output is not None and ESTIMATE.format_to_write(output) == "json":
-        write_atomically(output, document.encode())
+        put(json_text(document).encode(), output)
     elif output is not None:
         found.draw(output)
-    if json:
-        emit(document)
-    elif not quiet:
-        emit(str(found))
+    options.show(document, lambda: str(found))

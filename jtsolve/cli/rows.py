@@ -2,31 +2,29 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jtsolve.cli.options import (
-    CountedRowOptions,
-    Data,
-    Json,
-    LimitOptions,
-    MemoryLimit,
-    Model,
-    RowOptions,
-    expand_option_groups,
-    file_option,
-)
-from jtsolve.cli.output import emit_facts, emit_json, put
+from jtsolve.cli.options import JSON, Data, Model, Options, file_option, with_options
+from jtsolve.cli.output import facts_table, put
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
+from jtsolve.options import MEMORY, field_options
+from jtsolve.tables import options as of_data
 
 if TYPE_CHECKING:
     from jtsolve.models.framed import Model as Framed
     from jtsolve.models.protocol import Distribution
 
+_ROWS = (
+    *(of_data.MISSING_IN_ROWS, of_data.MISSING_VALUES, of_data.DECIMAL),
+    *field_options(of_data.Dialect),
+)
+"""How to read other rows for a model, which has its own coding of the columns."""
+_COUNTS = (of_data.DROP, of_data.WEIGHTS, of_data.CROSSTAB, of_data.STRICT)
 
-@expand_option_groups
+
+@with_options(*_ROWS, MEMORY)
 def impute(
     *,
     model: Model,
@@ -34,8 +32,7 @@ def impute(
     output: Annotated[
         Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow); default: print.")
     ] = None,
-    rows: RowOptions,
-    memory_limit: MemoryLimit = None,
+    options: Options,
 ) -> None:
     """Fill in the missing values of rows: the most probable completion of each, given its other values.
 
@@ -46,14 +43,17 @@ def impute(
 
     from jtsolve.models.rows import read_rows
     from jtsolve.models.tables import require_rows
+    from jtsolve.tables.reading import reading_of
 
-    found = read_model(model, memory_limit).model
-    given = read_rows(data, found.columns, habits=rows.habits(found), sums=rows.sums)
+    words, sums = _words(options)
+    found = read_model(model, options.memory).model
+    habits = of_data.Habits.over(found, reading_of(words), words)
+    given = read_rows(data, found.columns, habits=habits, sums=sums)
     require_rows(found, given.shape[1])
     put_rows(found, found.complete(given), output)
 
 
-@expand_option_groups
+@with_options(*_ROWS, *_COUNTS, MEMORY, JSON)
 def loglik(
     *,
     model: Model,
@@ -62,9 +62,7 @@ def loglik(
         Path | None,
         file_option("Write ln P of each row here (.csv, .tsv, .parquet, .arrow)."),
     ] = None,
-    rows: CountedRowOptions,
-    memory_limit: MemoryLimit = None,
-    json: Json = False,
+    options: Options,
 ) -> None:
     """Compute the log-likelihood of the rows of a data file, in nats.
 
@@ -73,7 +71,7 @@ def loglik(
     """
     claim_outputs(output, kind=TABLE)
 
-    logs, times = _log_likelihood(read_model(model, memory_limit).model, data, rows)
+    logs, times = _log_likelihood(read_model(model, options.memory).model, data, options)
     if output is not None:
         import polars as pl
 
@@ -88,20 +86,28 @@ def loglik(
         "least": float(logs.min()),
         "impossible_rows": times[logs == float("-inf")].sum().item(),
     }
-    if json:
-        emit_json(facts)
-    else:
-        emit_facts("ln P(row), nats", facts)
+    options.show(facts, lambda: facts_table("ln P(row), nats", facts))
 
 
-def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOptions) -> tuple[Any, Any]:
+def _words(options: Options) -> tuple[dict[str, Any], bool]:
+    """Returns the options of all data, and whether missing values that are a state are summed over, too."""
+    words = options.reading
+    missing = words.pop("missing", "state")
+    if missing not in ("state", "sum"):
+        raise ChoiceError(f"--missing {missing}: rows are not changed here; give sum or state")
+    return words, missing == "sum"
+
+
+def _log_likelihood(model: "Distribution", data: Path, options: Options) -> tuple[Any, Any]:
     """Returns ln P of each row of positive weight, and its weight."""
     import numpy as np
 
     from jtsolve.models.columns import hidden_of, states_by_name
     from jtsolve.models.rows import open_rows
+    from jtsolve.tables.reading import reading_of
 
-    how, hidden = options.reading(), hidden_of(model.columns)
+    words, sums = _words(options)
+    how, hidden = reading_of(words), hidden_of(model.columns)
     out = {*how.coding.drop, *hidden}
     kept = np.array([name not in out for name in model.names])
     if not kept.any():
@@ -109,15 +115,15 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
     file = open_rows(
         data,
         model.names,
-        habits=options.habits(model),
+        habits=of_data.Habits.over(model, how, words),
         counted=how.coding,
         drop=[name for name in model.names if name in out],
         states=states_by_name(model.columns),
         hidden=hidden,
         strict=how.strict,
-        run=LimitOptions().run(monotonic()),
+        run=options.run(),
     )
-    values = file.coded(model.columns, sums=options.sums)
+    values = file.coded(model.columns, sums=sums)
     counted = file.times > 0
     values = values[:, counted]
     values[~kept] = np.nan if model.is_continuous else -1

@@ -5,26 +5,15 @@ from typing import Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import (
-    Data,
-    DataOptions,
-    Json,
-    LimitOptions,
-    Quiet,
-    Seed,
-    declared,
-    expand_option_groups,
-    file_option,
-)
-from jtsolve.cli.output import emit_facts, emit_json
+from jtsolve.cli.options import JSON, LIMITS, OF_STATES, QUIET, Data, Options, file_option, with_options
+from jtsolve.cli.output import facts_table
 from jtsolve.core.formats import GRAPH
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import KIND, OVER, SCREEN, SUPERSET
+from jtsolve.options import KIND, OVER, SCREEN, SEED, SUPERSET
 
 
-@expand_option_groups
+@with_options(KIND, SCREEN, SUPERSET, OVER, *LIMITS, SEED, *OF_STATES, JSON, QUIET)
 def select(
-    context: typer.Context,
     *,
     data: Data,
     output: Annotated[Path, file_option("Write it here (.json, .json.gz, .graphml, .csv).", metavar="GRAPH")],
@@ -35,15 +24,7 @@ def select(
             help="glasso, neighbourhood or pc, as in pc:depth=1; default: pc of states, else glasso.",
         ),
     ] = None,
-    kind: Annotated[str | None, declared(KIND)] = None,
-    screen: Annotated[str | None, declared(SCREEN)] = None,
-    superset: Annotated[Path | None, declared(SUPERSET)] = None,
-    over: Annotated[str | None, declared(OVER)] = None,
-    spend: LimitOptions,
-    seed: Seed = 0,
-    columns: DataOptions,
-    json: Json = False,
-    quiet: Quiet = False,
+    options: Options,
 ) -> None:
     """Select the edges of an undirected graph over the columns of a data file.
 
@@ -53,14 +34,11 @@ def select(
     """
     claim_outputs(output, kind=GRAPH)
 
-    from jtsolve.study.data import Data as StudyData
+    from jtsolve.study.arguments import data_of
     from jtsolve.study.graphs import selected_graph
 
-    run = spend.run(context.obj, seed, silent=json, quiet=quiet)
-    found = selected_graph(StudyData(data, columns.reading()), run, method, kind, screen, over, superset)  # type: ignore[arg-type]  # the kind is checked there
+    found = selected_graph(data_of(data, options.reading, None), options.run(), method, options)
     found.write(output)
     facts: dict[str, Any] = {"graph": str(output), **found.facts()}
-    if json:
-        emit_json(facts)
-    elif not quiet:
-        emit_facts("selected", {key: f"{x:.3g}" if isinstance(x, float) else x for key, x in facts.items()})
+    words = {key: f"{x:.3g}" if isinstance(x, float) else x for key, x in facts.items()}
+    options.show(facts, lambda: facts_table("selected", words))

@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from jtsolve.cli.options import (
-    DataOptions,
-    LimitOptions,
-    MemoryLimit,
-    expand_option_groups,
-    file_argument,
-    file_option,
-    flags_given,
-)
-from jtsolve.cli.output import emit, emit_json
+from jtsolve.cli.options import JSON, OF_STATES, Options, file_argument, file_option, with_options
+from jtsolve.cli.output import emit, json_text
 from jtsolve.core.formats import PICTURE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.options import MEMORY
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -30,9 +23,8 @@ if TYPE_CHECKING:
     from jtsolve.study.trees import NamedTree
 
 
-@expand_option_groups
+@with_options(*OF_STATES, MEMORY, JSON)
 def show(
-    context: typer.Context,
     *,
     result: Annotated[Path, file_argument("RESULT", "A result, model, network, graph or posterior.")],
     graph: Annotated[
@@ -51,47 +43,42 @@ def show(
     ] = None,
     data: Annotated[Path | None, file_option("Show the goodness of fit to these data.")] = None,
     posterior: Annotated[Path | None, file_option("With --data: of 'average', for the edges.")] = None,
-    columns: DataOptions,
-    memory_limit: MemoryLimit = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
+    options: Options,
 ) -> None:
     """Show a result or a model and its tree, or draw it.
 
-    For a model: the size of each table, and for each separator its entropy H, in nats, the information that
-    the two sides of the tree share, and the mutual information I of its two cliques' other members. For a
-    mixture: the weights and the components' trees; it cannot be drawn as one tree. For the results of solve
-    --k-best: all scores, and the best tree. For a posterior: its edges, cliques and separators; --picture
-    chooses among the heat map of the edges, the graph with edges as wide as they are probable, bars of the
-    likeliest cliques, and the traces of the chains. For a graph: its edges, drawn by sign and strength,
-    regions in colour; its tree is that of a triangulation. For a feature tree: its splits and leaves; --graph
-    is that of a junction tree of the same distribution, which is refused with its size if that is too large.
+    For a model: the size of each table, and for each separator its entropy H, in nats, and the mutual
+    information I of its two cliques' other members; a mixture cannot be drawn as one tree. For the results of
+    solve --k-best: all scores, and the best tree. For a graph: its edges, and the tree of a triangulation.
+    For a posterior: its edges, cliques and separators. For a feature tree: its splits and leaves; --graph is
+    that of a junction tree of the same distribution.
 
     With --data, of a result or a model: G², X², degrees of freedom, AIC and BIC of its graph as a log-linear
-    model, the cells with the largest adjusted residuals, and the cost of removing each edge;
-    --picture mosaic:A,B draws a table of counts.
+    model, the cells with the largest adjusted residuals, and the cost of removing each edge.
     """
     claim_outputs(output, kind=PICTURE)
-    if data is None and (idle := [*flags_given(columns), *["--posterior"] * (posterior is not None)]):
+    if data is None and (idle := [*options.flags(OF_STATES), *["--posterior"] * (posterior is not None)]):
         raise ChoiceError(f"{', '.join(idle)}: for --data FILE only; leave it out, or give the data")
     if picture is not None and output is None:
         raise ChoiceError("--picture names the subject; name the file, too: --output FILE")
     if picture is not None and graph:
         raise ChoiceError("--graph shows the best tree's; leave it out, or --picture")
 
-    run = LimitOptions(memory_limit=memory_limit).run(context.obj, silent=True)
+    options.silent = True
+    run = options.run()
     if data is None:
         view = view_of(result, picture)
     else:
-        view = of_fit(result, data, columns, posterior, picture, run)
-    if json:
-        emit_json(view.facts)
+        view = of_fit(result, data, options, posterior, picture, run)
+    if options.json:
+        emit(json_text(view.facts))
     whole = view.of_graph or not graph
     if output is not None:
         if whole and view.draw is not None:
             view.draw(output)
         else:
             view.tree().show(output, graph=graph)
-    elif not json:
+    elif not options.json:
         emit(view.text() if whole else view.tree().text(graph=True).encode())
 
 
@@ -255,14 +242,14 @@ def _values(path: Path) -> Any:
 
 
 def of_fit(
-    path: Path, data: Path, columns: "DataOptions", posterior: Path | None, picture: str | None, run: "Run"
+    path: Path, data: Path, options: Options, posterior: Path | None, picture: str | None, run: "Run"
 ) -> View:
     """Returns the view of the goodness of fit of a tree to data: figures, worst cells and edges.
 
     Args:
         path: of the result or model.
         data: their path.
-        columns: how to read them.
+        options: how to read them.
         posterior: a posterior over the same variables, or None.
         picture: "mosaic:A,B", or None for the tree.
         run: limits, and findings of the data check.
@@ -277,7 +264,7 @@ def of_fit(
     from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.options import names_in
 
-    named, goodness = _goodness(path, data, columns, run)
+    named, goodness = _goodness(path, data, options, run)
     subject, _, variables = (picture or "").partition(":")
     if picture is not None and (subject != "mosaic" or not variables):
         raise ChoiceError(
@@ -310,23 +297,24 @@ def of_fit(
     )
 
 
-def _goodness(path: Path, data: Path, columns: "DataOptions", run: "Run") -> "tuple[NamedTree, Goodness]":
+def _goodness(path: Path, data: Path, options: Options, run: "Run") -> "tuple[NamedTree, Goodness]":
     """Returns the tree of a result or a model, and its goodness of fit to data."""
     from jtsolve.models.goodness import Goodness, goodness_of
     from jtsolve.scoring.scores.bic import Bic
     from jtsolve.study.data import Data
     from jtsolve.study.trees import NamedTree
+    from jtsolve.tables.reading import reading_of
 
-    kind = file_kind(path)
+    kind, given = file_kind(path), options.reading
     if kind == "model":
         from jtsolve.models.files.opening import open_model
 
-        goodness = goodness_of(open_model(path), data, columns.reading(), columns.given(), run=run)
+        goodness = goodness_of(open_model(path), data, reading_of(given), given, run=run)
         return NamedTree(goodness.tree, goodness.table.names), goodness
     if kind not in ("result", "results"):
         raise ChoiceError(
             f"--data is for results and models, and {path} is a {kind}; fit a model to the data"
         )
     named = view_of(path, None).tree()
-    table = Data(data, columns.reading()).columns(named.names).read(Bic(), run, named.treewidth + 1)
+    table = Data(data, reading_of(given)).columns(named.names).read(Bic(), run, named.treewidth + 1)
     return named, Goodness(named.tree, cast("Any", table))

@@ -1,22 +1,13 @@
 """`jtsolve solve`: the best junction tree of an instance or a data file, or the best ones in order."""
 
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from jtsolve.cli.options import (
-    SEARCH,
-    BackendName,
-    Json,
-    Quiet,
-    ResultFile,
-    declared,
-    expand_option_groups,
-)
-from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, deliver, show_findings
-from jtsolve.cli.problems import ProblemOptions
+from jtsolve.cli.options import JSON, QUIET, Instance, Options, ResultFile, with_options
+from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, show_findings
+from jtsolve.cli.problems import PROBLEM, read_task
 from jtsolve.core.formats import CERTIFICATE, RESULT
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND, K_BEST, PROOF, WITHIN
@@ -27,18 +18,12 @@ if TYPE_CHECKING:
     from jtsolve.solving import Choice
 
 
-@expand_option_groups
+@with_options(*PROBLEM, BACKEND, K_BEST, WITHIN, PROOF, JSON, QUIET)
 def solve(
-    context: typer.Context,
     *,
-    task: ProblemOptions,
-    backend: BackendName = BACKEND.default,
-    k_best: Annotated[int | None, declared(K_BEST, SEARCH)] = None,
-    within: Annotated[float | None, declared(WITHIN, SEARCH)] = None,
+    instance: Instance,
     output: ResultFile = None,
-    certificate: Annotated[Path | None, declared(PROOF)] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    options: Options,
 ) -> None:
     """Find the best junction tree of an instance, or of a data file.
 
@@ -51,20 +36,21 @@ def solve(
     exit code is 4. The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
     claim_outputs(output, kind=RESULT)
-    claim_outputs(certificate, kind=CERTIFICATE)
+    claim_outputs(options.certificate, kind=CERTIFICATE)
     from jtsolve.study.arguments import backend_of
 
-    searcher = backend_of(backend)
-    run = task.spend.run(context.obj, task.seed, silent=json, quiet=quiet)
+    searcher = backend_of(options.backend)
+    run = options.run()
 
     from jtsolve.core.ranking import Ranking
     from jtsolve.kbest import require_number
     from jtsolve.study.solving import answer
 
-    if k_best is not None or within is not None:
-        require_number(k_best, within)
-    problem, _, _ = task.read(run, MIXED_SCORE, backend=searcher, executor=task.executor)
-    found = answer(problem, run, backend=searcher, certificate=certificate, k=k_best, within=within)
+    k, within, certificate = options.k_best, options.within, options.certificate
+    if k is not None or within is not None:
+        require_number(k, within)
+    problem, _, _ = read_task(options, instance, run, MIXED_SCORE, backend=searcher)
+    found = answer(problem, run, backend=searcher, certificate=certificate, k=k, within=within)
 
     from jtsolve.solving import findings_of
 
@@ -81,8 +67,8 @@ def solve(
         best, data = found.found, result_to_json(found.found)
         text = partial(result_text, result_to_document(best), "the result")
     facts = _facts(found.choice)
-    deliver(data, lambda: text(facts), output, json=json, quiet=quiet)
-    if not quiet:
+    options.deliver(data, lambda: text(facts), output)
+    if not options.quiet:
         show_findings("check of the answer", findings_of(problem, best.tree))
     if found.uncertified is not None:
         raise found.uncertified

@@ -16,13 +16,15 @@ from jtsolve.core.machine import memory_bytes
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, at
 from jtsolve.estimator.rows import checked_features, checked_weights, is_frame
+from jtsolve.models.answers import unused
 from jtsolve.models.columns import hidden_of
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.rows import open_rows
 from jtsolve.options import BACKEND, Door
+from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.score import DEFAULT_SCORE, is_gaussian
-from jtsolve.study.arguments import backend_of, score_argument, treewidth_of
+from jtsolve.study.arguments import backend_of, treewidth_of
 from jtsolve.study.data import Data
 from jtsolve.study.fitting import fitted
 from jtsolve.study.study import Study
@@ -168,7 +170,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             values = {**values, further.name: further.values}
         weights = checked_weights(sample_weight, len(next(iter(features.values()))))
         if weights is not None:
-            given["weights"] = unused_name(_WEIGHTS, columns)
+            given["weights"] = unused(_WEIGHTS, columns)
             columns = {**columns, given["weights"]: weights}
         data = Data(columns, reading_of(given))
         width = treewidth_of(self.treewidth) if "treewidth" in self._kind.uses else None
@@ -212,7 +214,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _score(self) -> ScoreFunction:
-        score = score_argument(self.local_score)
+        score = SCORES.chosen(self.local_score, "name")
         if is_gaussian(score):
             raise ChoiceError(
                 f"the score '{score.name}' is of real numbers alone; choose a discrete one, such as bic, or "
@@ -281,14 +283,7 @@ def name_of(y: Any, default: str, features: Mapping[str, Any]) -> str:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None; give a value for each row")
     own = getattr(y, "name", None)
-    return unused_name(own if isinstance(own, str) and own else default, features)
-
-
-def unused_name(name: str, names: Mapping[str, Any]) -> str:
-    """Returns a name that is not among others, with underscores appended if necessary."""
-    while name in names:
-        name += "_"
-    return name
+    return unused(own if isinstance(own, str) and own else default, features)
 
 
 def known(codes: NDArray[Any], columns: Sequence[Column | RealColumn]) -> NDArray[Any]:

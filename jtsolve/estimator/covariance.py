@@ -16,9 +16,10 @@ from jtsolve.estimator.rows import checked_weights
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.options import BACKEND, Door
 from jtsolve.scoring.problem import problem_from_table
+from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.score import is_gaussian
 from jtsolve.solving import solve
-from jtsolve.study.arguments import backend_of, score_argument, treewidth_of
+from jtsolve.study.arguments import backend_of, treewidth_of
 from jtsolve.study.data import COVARIANCE_SCORE
 from jtsolve.study.trees import NamedTree
 from jtsolve.tables.covariance import table_of_covariance
@@ -94,7 +95,7 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
         mean = np.zeros(X.shape[1]) if self.assume_centered else weights @ X / rows
         steps = X - mean
         with running(self) as run:
-            score = score_argument(self.local_score)
+            score = SCORES.chosen(self.local_score, "name")
             if not is_gaussian(score):
                 raise ChoiceError(
                     f"the score '{score.name}' is not of real numbers alone; choose gaussian-bic"

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from jtsolve.estimator.base import UNSEEN, Training, Treatment, TreeEstimator, known
 from jtsolve.estimator.values import values_of
 from jtsolve.options import MODEL
-from jtsolve.study.arguments import model_kind_of
+from jtsolve.study.kinds import MODELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,24 +38,21 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             `score` is a method.
         smoothing: equivalent sample size a of the prior of the tables, above 0; None for that of the score,
             else 1.
-        backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
-            stands for "forward" where a model has many trees.
-        model: the kind of model with options, as in "mixture:components=4" or "features:support=50", or the
-            kind itself; `jtsolve models` lists them. Kinds without trees of a treewidth ignore `treewidth`.
-        discretise: how columns of many different numbers are cut: "quantile:4", "width:4", "mdlp:COLUMN";
-            None to refuse them, or to keep them real with a mixed score. Columns of at most 20 different
-            numbers, or 24 whole ones, are not cut.
+        backend: a name as on the command line, or a `Backend`; "auto" stands for "forward" where a model has
+            many trees.
+        model: the kind of model with options, as in "mixture:components=4", or the kind itself; `jtsolve
+            models` lists them. Kinds without trees of a treewidth ignore `treewidth`.
+        discretise: "quantile:4", "width:4", "mdlp:COLUMN"; None to refuse columns of many different numbers,
+            or to keep them real with a mixed score.
         states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
-        schema: declared states (texts, in order) or cuts (numbers) by column, {"x0": ["no", "yes"]}; or a
-            file of them, as for `--read schema=FILE`.
+        schema: declared states (texts, in order) or cuts (numbers) by column, {"x0": ["no", "yes"]}, or a
+            file of them.
         max_states: columns with more states are refused.
         strict: whether findings of the data check are errors; otherwise they are a `DataWarning` each.
         missing_values: a value, or several, that mean a missing value, besides None, NaN and NA.
         decimal: mark of fractions in columns of text, point or comma.
-        missing: treatment of missing values in training: "state": a state of columns that
-            have some; "em": expectation-maximisation; "drop-rows" omits their rows; "impute-mode" fills in
-            the most frequent state;
-            "refuse". Elsewhere, missing values without a state are summed over.
+        missing: in training, "state", "em", "drop-rows", "impute-mode" or "refuse". Elsewhere, missing values
+            without a state are summed over.
         time: seconds for the whole fit, which then keeps the best model so far; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
@@ -78,7 +75,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
 
     @property
     def _kind(self) -> ModelKind:
-        return model_kind_of(self.model)
+        return MODELS.chosen(self.model, "fit")
 
     def _fit(self, training: Training, run: Run) -> None:
         super()._fit(training, run)

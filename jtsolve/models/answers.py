@@ -10,7 +10,7 @@ import numpy as np
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -286,6 +286,8 @@ class Description:
     remark: str = ""
 
 
-def unused(name: str, names: Sequence[str]) -> str:
-    """Returns the name of an additional column, with an underscore if it is that of a variable."""
-    return name if name not in names else f"{name}_"
+def unused(name: str, names: Container[str]) -> str:
+    """Returns the name of an additional column, with underscores appended while it is that of another."""
+    while name in names:
+        name += "_"
+    return name

@@ -30,7 +30,6 @@ from jtsolve.options import (
     worded,
 )
 from jtsolve.scoring.registry import REGISTRY as SCORES
-from jtsolve.study.kinds import MODELS
 from jtsolve.study.restrictions import Restrictions
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
-    from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import ScoreFunction
     from jtsolve.study.data import Data
     from jtsolve.tables.frames import Frame
@@ -114,11 +112,6 @@ def backend_of(given: str | Backend) -> Backend | None:
     return None if given == BACKEND.default else BACKENDS.chosen(given, "capabilities")
 
 
-def score_argument(given: str | ScoreFunction) -> ScoreFunction:
-    """Returns the score."""
-    return SCORES.chosen(given, "name")
-
-
 def data_score(given: str | ScoreFunction | None, data: Data, usual: str) -> ScoreFunction:
     """Returns the score of data.
 
@@ -130,12 +123,7 @@ def data_score(given: str | ScoreFunction | None, data: Data, usual: str) -> Sco
     from jtsolve.study.data import COVARIANCE_SCORE
 
     default = usual if data.reading.rows is None else COVARIANCE_SCORE
-    return score_argument(default if given is None else given)
-
-
-def model_kind_of(given: str | ModelKind) -> ModelKind:
-    """Returns the kind of model."""
-    return MODELS.chosen(given, "fit")
+    return SCORES.chosen(default if given is None else given, "name")
 
 
 def treewidth_of(given: Any) -> int | None:

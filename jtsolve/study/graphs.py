@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.io.result import ResultDocument
-    from jtsolve.selection.choices import ColumnKind
     from jtsolve.selection.framed import SelectedGraph
-    from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
     from jtsolve.study.data import Data
 
@@ -104,32 +102,21 @@ def labels_of_graph(given: Any) -> dict[str, Any]:
     return relabelled(dict.fromkeys(name for pair in given for name in pair))
 
 
-def selected_graph(  # noqa: PLR0917 - one for each choice
-    data: Data,
-    run: Run,
-    method: str | SelectionMethod | None,
-    kind: ColumnKind | None,
-    screen: str | Screen | None,
-    over: str | Framework | None,
-    superset: Any,
-) -> SelectedGraph:
+def selected_graph(data: Data, run: Run, method: str | SelectionMethod | None, given: Any) -> SelectedGraph:
     """Returns the undirected graph that is selected from data.
 
     Args:
         data: without a cluster.
         run: limits, progress and messages.
-        method: see `SelectionPlan.of`, also for the other choices.
-        kind: of the columns.
-        screen: gives a superset of the graph.
-        over: all columns at once, or a junction tree.
-        superset: a graph in place of a screen, see `graph_in`; None for a screen.
+        method: see `SelectionPlan.of`.
+        given: the other options of `jtsolve.select`, by their names.
     """
     from jtsolve.selection.choices import SelectionPlan
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.tables.table import ContinuousTable, DataTable
 
-    known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
-    plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=source)
+    known, _, source = (None, False, "superset") if given.superset is None else graph_in(given.superset)
+    plan = SelectionPlan.of(method, given.kind, given.screen, given.over, superset=known, source=source)
     table = data.read(SCORES.find(plan.score), run, kinds=plan.kinds)
     assert isinstance(table, DataTable | ContinuousTable), "no cluster reads it, and no mixed score"
     return SelectedGraph(plan.run(table, run), table, data.style(table))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import RESULT
 from jtsolve.core.result import Result, require_tree
 from jtsolve.errors import ChoiceError, InputError, public
@@ -20,11 +21,11 @@ from jtsolve.study.arguments import (
     data_of,
     data_score,
     held_cluster,
-    model_kind_of,
     treewidth_of,
     with_options,
 )
-from jtsolve.study.fitting import default_score, fitted
+from jtsolve.study.fitting import Fitted, default_score, fitted
+from jtsolve.study.kinds import MODELS
 from jtsolve.study.study import Study
 from jtsolve.study.trees import ByNames, NamedTree, structure_of
 from jtsolve.tables.frames import FrameStyle
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from jtsolve.models.files.interop import MbiTree
     from jtsolve.models.goodness import Goodness
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.study.restrictions import Restrictions
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
 
@@ -225,10 +225,8 @@ class Solution(ByNames):
 
         Args:
             data: other data with these columns; None for those that the tree was learned from.
-            model: a kind of model on a tree: "tree", or "features" with options; see
-                `jtsolve models`.
-            options: `smoothing`, `validate`, limits, and for other data the options of
-                `tables.options.Coding`; see `jtsolve.fit`.
+            model: a kind of model on a tree: "tree", or "features" with options; see `jtsolve models`.
+            options: see `jtsolve.fit`.
 
         Raises:
             ChoiceError: there are no data, or an option has no meaning here.
@@ -261,9 +259,7 @@ class Solutions:
     Args:
         ranking: the verified ranking.
         problem: the solved problem.
-        study: see `Solution`.
-        table: see `Solution`.
-        uncertified: see `Solution`.
+        study, table, uncertified: see `Solution`.
     """
 
     ranking: Ranking
@@ -313,8 +309,6 @@ def _words(fact: Any) -> str:
 
 def _write(path: str | Path, data: bytes) -> None:
     """Writes a JSON document at once or not at all."""
-    from jtsolve.core.files import write_atomically
-
     RESULT.format_to_write(path)
     write_atomically(path, data)
 
@@ -348,10 +342,32 @@ def fit(
     >>> jt.fit(survey, treewidth=1).query("Smoker", given={"Age": "old"})["probability"].round(2).to_list()
     [0.99, 0.01]
     """
-    run, tree = given.run(), given.tree
-    kind, width = model_kind_of(model), treewidth_of(treewidth)
+    found, study = fitted_by(data, model, treewidth, given)
+    return Model(found.model, study.data.style(found.table))
+
+
+def fitted_by(
+    data: Frame | Solution, model: str | ModelKind, treewidth: int | None, given: Any
+) -> tuple[Fitted, Study]:
+    """Returns a model with the data that it was fitted to, and their study.
+
+    Args:
+        data: see `fit`.
+        model: see `fit`.
+        treewidth: see `fit`.
+        given: the other options by name, with their `run` and `restrictions`.
+
+    Raises:
+        ChoiceError: there are options of data besides a solution.
+    """
+    run, tree, kind = given.run(), given.tree, MODELS.chosen(model, "fit")
     structure = structure_of(tree.named if isinstance(tree, Solution) else tree, given.graph)
-    restrictions, backend, table, score = given.restrictions(), backend_of(given.backend), None, given.score
+    table, score = None, given.score
+    asked: dict[str, Any] = {
+        "treewidth": treewidth_of(treewidth),
+        "restrictions": given.restrictions(),
+        "backend": backend_of(given.backend),
+    }
     if isinstance(data, Solution):
         elsewhere = {**given.reading, "score": score}
         useless = [f"{name}=" for name, value in elsewhere.items() if value is not None]
@@ -360,40 +376,25 @@ def fit(
             raise ChoiceError(f"{', '.join(useless)}: for other data only; leave it out, or give the data")
         if structure is None and "tree" in kind.uses:
             structure = data.named
-        study = replace(_study_of(data, kind, structure, width, restrictions), backend=backend)
-        table = data.table
+        study, table = _study_of(data, kind, asked), data.table
     elif isinstance(tree, Solution) and tree.study is not None and score is None:
         score = tree.study.score
     with held_cluster(given.executor, given.threads, None if table is not None else data) as cluster:
         if table is None:
             source = data_of(data, given.reading, cluster)
-            score = data_score(score, source, default_score(kind, structure))
-            study = Study(source, score, width, restrictions, backend)
-        found = fitted(
-            kind,
-            study,
-            run,
-            table=table,
-            structure=structure,
-            validate=given.validate,
-            smoothing=given.smoothing,
-        )
-    return Model(found.model, study.data.style(found.table))
+            study = Study(source, data_score(score, source, default_score(kind, structure)), **asked)
+        more = {"validate": given.validate, "smoothing": given.smoothing}
+        return fitted(kind, study, run, table=table, structure=structure, **more), study
 
 
-def _study_of(
-    solution: Solution,
-    kind: ModelKind,
-    structure: NamedTree | None,
-    treewidth: int | None,
-    restrictions: Restrictions,
-) -> Study:
+def _study_of(solution: Solution, kind: ModelKind, asked: dict[str, Any]) -> Study:
     """Returns the study for a model of a solution's data, by default with its treewidth and restrictions."""
-    if solution.study is None or solution.table is None:
+    study = solution.study
+    if study is None or solution.table is None:
         raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data, tree=solution)")
-    if structure is None or kind.name != "tree":
-        if treewidth is None and "treewidth" in kind.uses:
-            treewidth = solution.study.treewidth
-        if not restrictions and "constraints" in kind.uses:
-            restrictions = solution.study.restrictions
-    return replace(solution.study, treewidth=treewidth, restrictions=restrictions)
+    if kind.name != "tree":  # of which the tree is known
+        if asked["treewidth"] is None and "treewidth" in kind.uses:
+            asked = {**asked, "treewidth": study.treewidth}
+        if not asked["restrictions"] and "constraints" in kind.uses:
+            asked = {**asked, "restrictions": study.restrictions}
+    return replace(study, **asked)

@@ -82,7 +82,6 @@ SEPARATOR = Option(
     str,
     "comma, semicolon, tab, pipe, blank, or the mark itself; detected by default.",
     metavar="NAME",
-    choices=tuple(SEPARATORS),
     within=READ,
 )
 ENCODING = Option(
@@ -113,14 +112,9 @@ MISSING = Option(
     "Missing values: refuse, state, drop-rows, drop-columns, impute-mode, em.",
     "refuse",
     "HOW",
-    choices=TREATMENTS,
 )
 MISSING_IN_ROWS = Option(
-    "missing",
-    str,
-    "Missing values: sum, over all; state (default): over those that are none.",
-    metavar="HOW",
-    choices=("sum", "state"),
+    "missing", str, "Missing values: sum, over all; state (default): over those that are none.", metavar="HOW"
 )
 """Missing values in other rows for a model."""
 MISSING_VALUES = Option(
@@ -156,7 +150,6 @@ DECIMAL = Option(
     "point or comma, in files and in text of frames; with comma, 1.234,5 is read as 1234.5.",
     "point",
     "MARK",
-    choices=DECIMALS,
     within=READ,
 )
 STRICT = Option("strict", bool, "Make the warnings of the data check errors.", default=False, within=READ)
@@ -491,13 +484,6 @@ def names_in(text: str) -> tuple[str, ...]:
             f"'{on_one_line(text, 100)}' is not a list of names ({error}); join names by commas, without "
             "line breaks"
         ) from None
-
-
-def all_names_in(texts: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Returns the names in an option that may be repeated; None if it is not given."""
-    if texts is None:
-        return None
-    return tuple(name for text in ((texts,) if isinstance(texts, str) else texts) for name in names_in(text))
 
 
 def title_of(path: str | Path) -> str:

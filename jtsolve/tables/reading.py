@@ -47,7 +47,6 @@ from jtsolve.tables.options import (
     Habits,
     Reading,
     Schema,
-    all_names_in,
 )
 from jtsolve.tables.parquet import read_columnar, read_frame
 from jtsolve.tables.source import BLOCKS, Blocks, Lines, Source
@@ -250,21 +249,6 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
         for kind in (Coding, Dialect, Reading)
     ]
     return Reading(Coding(**parts[0]), Dialect(**parts[1]), **parts[2])
-
-
-def reading_of_words(given: Mapping[str, Any]) -> Reading:
-    """Returns the options of data from a shell or a hand-written file, where commas separate names.
-
-    Raises:
-        ChoiceError, InputError: as `reading_of`.
-
-    >>> reading_of_words({"drop": ["a,b", "c"], "states": None}).coding.drop
-    ('a', 'b', 'c')
-    """
-    names = {option.name for option in DATA if option.type is tuple}
-    return reading_of(
-        {name: all_names_in(value) if name in names else value for name, value in given.items()}
-    )
 
 
 def read_declarations(schema: str | Path | Mapping[str, Any]) -> tuple[Schema, str | None]:

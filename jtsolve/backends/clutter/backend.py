@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.ascent_only import bound_by_ascent, bound_by_scores, memory_of_ascent
@@ -97,22 +97,6 @@ one."""
 _UNPROVED = "stopped before a bound that a certificate can state"
 _PRUNING_NANOSECONDS = 5.0
 """Work per set and pair of variables: four rounds with 22 variables took 14 s."""
-
-
-class ProofForecast(NamedTuple):
-    """Families and gap remaining after the first dual ascent; see `ClutterCuts.forecast`.
-
-    Attributes:
-        families: number of families of the problem.
-        left: number of families that may be in a tree better than the first one.
-        gap: nats between that tree and the bound; inf without a tree.
-        seconds: predicted time of the proof.
-    """
-
-    families: int
-    left: int
-    gap: float
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +214,8 @@ class ClutterCuts:
         problem = tabulated_and_bounded(problem, limits, report, _LIBRARIES + memory_of_ascent(problem))
         return bound_by_ascent(problem, root, first, limits, report)
 
-    def forecast(self, problem: Problem, limits: Limits, report: Report) -> ProofForecast:
-        """Predicts the time of a proof from the first tree and one dual ascent.
+    def forecast(self, problem: Problem, limits: Limits, report: Report) -> float:
+        """Returns the seconds of a proof, predicted from the first tree and one dual ascent.
 
         Args:
             problem: to bound.
@@ -241,19 +225,14 @@ class ClutterCuts:
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
         """
-        search, families, *_ = self._begin(problem, limits, report, keep_stages=False)
+        search, *_ = self._begin(problem, limits, report, keep_stages=False)
         subproblem = search.root.subproblem
         if subproblem.feasible:
             bound, _ = ascend(subproblem, subproblem.multipliers, lambda _: report.stop is None)
             if subproblem.feasible:
                 subproblem.improve(bound, subproblem.multipliers, fix_all=True)
         left = 0 if subproblem.closed else int(subproblem.families.allowed.sum())
-        gap = (
-            inf
-            if search.best.tree is None
-            else max(0.0, search.scale.nats(subproblem.units) - search.best.score)
-        )
-        return ProofForecast(families, left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
+        return limits.elapsed + left / _LEFT_PER_SECOND
 
     def _branch_and_bound(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
