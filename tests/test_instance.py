@@ -30,6 +30,7 @@ from jtsolve.io.foreign import read_junctor
 from jtsolve.io.instance import read_problem, write_problem
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "instance.schema.json"
+VALIDATOR = jsonschema.Draft202012Validator(schemas.INSTANCE)
 
 VALID: dict[str, Any] = {
     "format": "jtsolve-instance",
@@ -419,8 +420,7 @@ def test_any_problem_reads_back_as_it_was_written(
     path = tmp_path_factory.getbasetemp() / "any.json"
     write_problem(problem, path)
     assert same(read_problem(path), problem)
-    schema = schemas.INSTANCE
-    jsonschema.validate(json.loads(path.read_bytes()), schema)
+    VALIDATOR.validate(json.loads(path.read_bytes()))
 
 
 def test_a_large_table_is_written_in_pieces(tmp_path: Path) -> None:
@@ -553,9 +553,8 @@ def test_the_committed_schema_is_the_one_of_the_code() -> None:
 
 
 def test_the_schema_takes_valid_documents_and_no_others() -> None:
-    validator = jsonschema.Draft202012Validator(schemas.INSTANCE)
-    assert validator.is_valid(VALID)
-    assert validator.is_valid(valid(scores=SPARSE))
+    assert VALIDATOR.is_valid(VALID)
+    assert VALIDATOR.is_valid(valid(scores=SPARSE))
     wrong: list[dict[str, Any]] = [
         {"version": 2},
         {"nmae": 1},
@@ -563,7 +562,7 @@ def test_the_schema_takes_valid_documents_and_no_others() -> None:
         {"scores": {"layout": "x"}},
     ]
     for change in wrong:
-        assert not validator.is_valid(valid(**change))
+        assert not VALIDATOR.is_valid(valid(**change))
 
 
 # Junctor and Adjunct

@@ -80,7 +80,7 @@ def best_by_brute_force(problem: Problem, tree: MutableTree, region: Region) -> 
 @pytest.mark.parametrize("features", [frozenset(), *({f} for f in FEATURES)], ids=str)
 def test_a_region_is_solved_as_brute_force_would(features: frozenset[ProblemFeature]) -> None:
     tried = bounded = 0
-    for seed in range(40):
+    for seed in range(24):
         problem = random_problem(seed, 7, frozenset(features))
         start = greedy_tree(problem)
         if start is None:
@@ -182,7 +182,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
     assert start is not None
     tree, random = MutableTree(start), repeatable(0)
     merged = 0
-    for turn in range(150):
+    for turn in range(60):
         tree.move_tree_edge(random)
         region = draw_region(tree, random.choice(list(tree.cliques)), 9, random)
         noise = Noise(1.0, np.random.default_rng(turn))
@@ -193,7 +193,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
         splice(tree, region, local.whole(part.cliques), part.edges, random)
         merged += len(tree.cliques) < count - len(region.nodes) + len(part.cliques)
         tree.frozen()  # raises unless it is a junction tree
-    assert merged > 4
+    assert merged > 1
 
 
 def test_a_copy_is_a_tree_of_its_own() -> None:
@@ -228,7 +228,7 @@ def test_finds_the_optimum(name: str, treewidth: int) -> None:
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 def test_every_reported_tree_meets_the_constraints(feature: ProblemFeature) -> None:
     improved = 0
-    for seed in range(5):
+    for seed in range(3):
         problem = random_problem(seed, 9, frozenset({feature}))
         report = Recording()
         outcome = lns(region=5, kicks=3).solve(problem, Limits(seed=seed), report)

@@ -164,7 +164,7 @@ def test_it_merges_trees_into_better_ones_up_to_the_optimum(seed: int) -> None:
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.value)
 def test_trees_meet_the_constraints(feature: ProblemFeature) -> None:
-    problem = random_problem(1, 7, frozenset({feature}))
+    problem = random_problem(1, 6, frozenset({feature}))
     recording = Recording()
     outcome = replace(SMALL, rounds=0).solve(problem, Limits(), recording)
     assert all(problem.permits(tree) for tree in recording.trees)
