@@ -12,8 +12,8 @@ from runs import ReportingRun
 
 from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.bootstrap import Bootstrap, bootstrap, resampled
-from jtsolve.averaging.document import read_posterior
-from jtsolve.averaging.posterior import Strengths
+from jtsolve.averaging.parts import Strengths
+from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
@@ -155,7 +155,7 @@ def test_average_has_strengths_beside_the_posterior(
     assert command("average", data, *options, "--method", how) == 0
     text = capsys.readouterr().out
     assert "6 of 6 resamples, trees by chowliu" in text
-    found = read_posterior(output)
+    found = GraphPosterior.read(output)
     assert isinstance(found.bootstrap, Strengths)
     assert (found.bootstrap.edges == bootstrap(table(), 6, LEARNER).edges).all()
     assert sum(found.diagnostics["edges_in_graph"]) == pytest.approx(1)
@@ -165,7 +165,7 @@ def test_average_has_strengths_beside_the_posterior(
         monkeypatch.setattr("jtsolve.averaging.bootstrap.bootstrap", failing(error))
         assert command("average", data, *options, "--method", how) == code
         assert "no resample was done" in capsys.readouterr().err
-        kept = read_posterior(output)
+        kept = GraphPosterior.read(output)
         assert kept.bootstrap is None
         assert kept.diagnostics["no_bootstrap"]["reason"] == str(error)
     write_problem(named(gaussian(1, 4)), output)

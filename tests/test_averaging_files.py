@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from problems import gaussian, named
 
 from jtsolve.averaging.average import average
-from jtsolve.averaging.document import posterior_to_json, read_posterior
+from jtsolve.averaging.document import posterior_to_json
+from jtsolve.averaging.parts import Strengths, Traces
 from jtsolve.averaging.pictures import seriation
-from jtsolve.averaging.posterior import GraphPosterior, Strengths, Traces
+from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, InputError
@@ -88,7 +89,7 @@ def test_a_file_holds_the_traces_of_chains_and_the_strengths_of_resamples(
 ) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(posterior_to_json(chains()))
-    found = read_posterior(path)
+    found = GraphPosterior.read(path)
     assert posterior_to_json(found) == path.read_bytes()
     assert found.traces is not None
     assert found.traces.differences[0, 1] == 0.25 / 7
@@ -200,7 +201,7 @@ def test_a_file_with_a_fault_is_refused_with_its_place(
     path = tmp_path / "p.json"
     path.write_text(json.dumps(json.loads(POSTERIOR) | {key: value}))
     with pytest.raises(InputError, match=message):
-        read_posterior(path)
+        GraphPosterior.read(path)
 
 
 def test_cliques_of_a_cycle_are_no_best_tree(tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_cliques_of_a_cycle_are_no_best_tree(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_text(json.dumps(document))
     with pytest.raises(InputError, match="chordal"):
-        read_posterior(path)
+        GraphPosterior.read(path)
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
@@ -228,7 +229,7 @@ def test_any_bytes_give_a_posterior_or_an_input_error(
     path = tmp_path_factory.mktemp("fuzz") / "p.json"
     path.write_bytes(text or b" ")
     try:
-        found = read_posterior(path)
+        found = GraphPosterior.read(path)
     except InputError:
         return
     assert isinstance(found, GraphPosterior)
@@ -275,7 +276,7 @@ def test_average_writes_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureF
     text = capsys.readouterr().out
     assert "exact; converged" in text
     assert "probability" in text
-    assert equal(replace(read_posterior(output), diagnostics={}), replace(posterior(), diagnostics={}))
+    assert equal(replace(GraphPosterior.read(output), diagnostics={}), replace(posterior(), diagnostics={}))
     assert command("show", output) == 0
     assert capsys.readouterr().out == text
     for name, start in (("s.svg", b"<?xml"), ("s.png", b"\x89PNG")):
@@ -333,7 +334,7 @@ def test_chains_that_have_not_converged_have_an_exit_code_of_their_own(
     captured = capsys.readouterr()
     assert "NOT CONVERGED" in captured.out
     assert "not converged" in captured.err
-    assert not read_posterior(output).converged
+    assert not GraphPosterior.read(output).converged
 
 
 def test_sample_trees_prints_a_line_of_json_for_each_tree(

@@ -14,8 +14,8 @@ import jtsolve as jt
 from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.bootstrap import bootstrap
 from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
-from jtsolve.averaging.document import read_posterior
 from jtsolve.averaging.drawn_trees import AveragedTrees
+from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.registry import METHODS
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
@@ -259,7 +259,7 @@ def test_data_without_room_for_a_table_are_for_chains_with_scores_on_demand(
         text = capsys.readouterr().out
         assert said in text
         assert ("scores are computed on demand" in text) is (method == "chains")
-        assert read_posterior(output).edges == pytest.approx(exact.edges, abs=0.05)
+        assert GraphPosterior.read(output).edges == pytest.approx(exact.edges, abs=0.05)
     assert command("average", data, "--treewidth", 2, "--trees", 5, "--method", "chains") == 0
     assert len(capsys.readouterr().out.splitlines()) == 5
 

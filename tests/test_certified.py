@@ -15,8 +15,9 @@ from runs import ImpatientRun
 
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.certified import CERTIFIABLE
-from jtsolve.averaging.document import posterior_to_json, read_posterior
+from jtsolve.averaging.document import posterior_to_json
 from jtsolve.averaging.items import frame_of, sum_exactly
+from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.relaxed import Bounds, Forest, Lattice, Sweep, alone
 from jtsolve.backends.clutter.inequalities import CutRows
 from jtsolve.backends.clutter.subproblem import set_positions
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from jtsolve.averaging.posterior import GraphPosterior
 
 RUN = Run(Limits(threads=1))
 FEATURES = sorted(CERTIFIABLE.features, key=lambda feature: feature.value)
@@ -180,7 +180,7 @@ def test_the_file_has_both_bounds_of_every_figure_and_is_read_back(tmp_path: Pat
     assert found is not None
     path = tmp_path / "posterior.json"
     path.write_bytes(posterior_to_json(found))
-    again = read_posterior(path)
+    again = GraphPosterior.read(path)
     assert posterior_to_json(again) == path.read_bytes()
     assert again.intervals is not None
     assert found.intervals is not None

@@ -23,8 +23,8 @@ from runs import ReportingRun
 from jtsolve.averaging import chains
 from jtsolve.averaging.bootstrap import bootstrap
 from jtsolve.averaging.chains import CHAINS, Chains
-from jtsolve.averaging.document import read_posterior
-from jtsolve.averaging.posterior import Strengths
+from jtsolve.averaging.parts import Strengths
+from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.traces import Demands, agreement_of
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
@@ -156,7 +156,7 @@ def test_average_writes_the_resamples_done_and_reports_the_lost_scheduler(
     posterior = tmp_path / "p.json"
     assert run([*words, "--executor", "dask", "--output", str(posterior)], monotonic()) == 4
     assert "its scheduler or all" in capsys.readouterr().err
-    kept = read_posterior(posterior).bootstrap
+    kept = GraphPosterior.read(posterior).bootstrap
     assert kept is not None
     assert (kept.resamples, kept.stop) == (3, Stop.LOST)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.auto import Auto
-from jtsolve.averaging.posterior import Strengths
+from jtsolve.averaging.parts import Strengths
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.result import Status, Stop, require_tree
 from jtsolve.core.run import Limits, Run

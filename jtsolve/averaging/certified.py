@@ -20,7 +20,7 @@ from jtsolve.averaging.enclosure import Enclosure, enclose
 from jtsolve.averaging.items import draw_neighbours
 from jtsolve.averaging.method import Draws, Tabulated, best_tree, ended, require_supported
 from jtsolve.averaging.multipliers import bytes_of_start, start_of
-from jtsolve.averaging.posterior import Intervals
+from jtsolve.averaging.parts import Intervals
 from jtsolve.averaging.score_table import has_every_score
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import ProblemFeature

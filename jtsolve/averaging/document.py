@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from jtsolve.averaging.posterior import GraphPosterior, Intervals, Strengths, Traces
+from jtsolve.averaging.parts import Intervals, Strengths, Traces
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
@@ -17,7 +17,7 @@ from jtsolve.errors import InputError
 from jtsolve.io.documents import Name, decode_json, json_bytes, names_of, set_of_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -117,7 +117,7 @@ class BootstrapDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     stop: Stop = Stop.FINISHED
 
 
-def posterior_to_json(posterior: GraphPosterior) -> bytes:
+def posterior_to_json(posterior: Any) -> bytes:
     """Returns the posterior as a JSON text, UTF-8, keys in a fixed order."""
     names = posterior.names
     diagnostics = {**posterior.diagnostics, "threshold": posterior.threshold}
@@ -173,8 +173,8 @@ def _listed(
     return [[names_of(mask, names), *of] for (mask, _), of in zip(figures, values, strict=True)]
 
 
-def read_posterior(path: str | Path) -> GraphPosterior:
-    """Returns the posterior in a file.
+def read_posterior(path: str | Path, kind: Callable[..., _Kind]) -> _Kind:
+    """Returns the posterior in a file, made by the class of posteriors.
 
     Raises:
         InputError: the file cannot be read or violates the format; with the place.
@@ -207,7 +207,7 @@ def read_posterior(path: str | Path) -> GraphPosterior:
         evidence = sum(evidence) / 2 if isinstance(evidence, list) else evidence
         connected = sum(connected) / 2 if isinstance(connected, list) else connected
         edges = [(pair.one, pair.other, _middle(pair)) for pair in document.edges]
-        return GraphPosterior(
+        return kind(
             instance=document.instance.name,
             digest=document.instance.digest,
             names=tuple(document.variables),

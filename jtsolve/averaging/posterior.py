@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from itertools import combinations
 from math import exp, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jtsolve.averaging.document import posterior_to_json, read_posterior
 from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import POSTERIOR, RASTER
-from jtsolve.core.result import Stop
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, no_such, use_one_of
 from jtsolve.io.documents import names_of
 from jtsolve.listing import headed, table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from jtsolve.averaging.parts import Intervals, Strengths, Traces
     from jtsolve.core.tree import JunctionTree
 
-_CERTAIN = 0.99
 _MOST = 20
 """Cliques and separators that a text shows."""
 _LEAST = 0.0005
@@ -35,109 +34,8 @@ _LEAST = 0.0005
 
 PICTURES = ("heat-map", "graph", "cliques", "traces")
 
-MOST_DIFFERENCE = 0.05
-"""Maximum difference between two converged chains in the probability of an edge."""
-
 ROUNDING = 1e-6
 """Tolerance of exact sums for the range of probabilities and for identities."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
-    """Proved bounds on the figures of a posterior, each (low, high).
-
-    Args:
-        log_evidence: ln Z, in nats.
-        low: shape (n, n): lower bounds on the probabilities of edges.
-        high: shape (n, n): upper bounds.
-        connected: the probability that the graph is connected.
-        cliques: for each listed clique.
-        separators: for each listed separator.
-        expected_edges: the expected number of edges.
-        expected_cliques: the expected number of cliques.
-
-    Raises:
-        ValueError: a lower bound is above the upper one.
-    """
-
-    log_evidence: tuple[float, float]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    connected: tuple[float, float]
-    cliques: tuple[tuple[float, float], ...]
-    separators: tuple[tuple[float, float], ...]
-    expected_edges: tuple[float, float]
-    expected_cliques: tuple[float, float]
-
-    def __post_init__(self) -> None:
-        numbers = (self.log_evidence, self.connected, self.expected_edges, self.expected_cliques)
-        pairs = (*numbers, *self.cliques, *self.separators)
-        if not (self.low <= self.high).all() or any(low > high for low, high in pairs):
-            raise ValueError("a lower bound is above the upper one")
-
-    @property
-    def width(self) -> float:
-        """The width of the widest interval of an edge."""
-        return float((self.high - self.low).max(initial=0.0))
-
-    @property
-    def decided(self) -> tuple[int, int, int]:
-        """The numbers of pairs that are an edge with probability above 0.99, below 0.01, and undecided."""
-        upper = np.triu_indices(len(self.low), 1)
-        present = int((self.low[upper] > _CERTAIN).sum())
-        absent = int((self.high[upper] < 1 - _CERTAIN).sum())
-        return present, absent, upper[0].size - present - absent
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Traces:
-    """Thinned traces of chains, and the accuracy of each edge.
-
-    Attributes:
-        rounds: shape (points,): the rounds, after the warm-up, at which the traces were taken.
-        scores: shape (chains, points): ln of the weight of the graph, up to a constant, in nats.
-        edges_in_graph: shape (chains, points): its number of edges.
-        errors: shape (n, n): the Monte Carlo standard error of each edge's probability.
-        differences: shape (n, n): the largest difference between two chains in it.
-    """
-
-    rounds: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    edges_in_graph: NDArray[np.int64]
-    errors: NDArray[np.float64]
-    differences: NDArray[np.float64]
-
-    def figure(self, names: Sequence[str], title: str) -> Any:
-        """Returns a figure of the traces and of the edges with the largest differences."""
-        from jtsolve.averaging.pictures import traces
-
-        lines = {"score, nats": self.scores.tolist(), "edges": self.edges_in_graph.tolist()}
-        pairs = combinations(range(len(names)), 2)
-        differences = [(f"{names[u]}–{names[v]}", float(self.differences[u, v])) for u, v in pairs]
-        return traces(self.rounds.tolist(), lines, differences, MOST_DIFFERENCE, title)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Strengths:
-    """Bootstrap strengths of edges.
-
-    Attributes:
-        edges: shape (n, n): the share of the resamples whose tree has the edge.
-        resamples: number of resamples completed.
-        wanted: number of resamples requested.
-        optimal: number of trees that are proved optimal for their resample.
-        backend: the backend that found the trees.
-        seed: seed of the resamples.
-        stop: why the run ended.
-    """
-
-    edges: NDArray[np.float64]
-    resamples: int
-    wanted: int
-    optimal: int
-    backend: str
-    seed: int
-    stop: Stop = Stop.FINISHED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -326,9 +224,7 @@ class GraphPosterior:
         Raises:
             InputError: the file cannot be read, or violates the format.
         """
-        from jtsolve.averaging.document import read_posterior
-
-        return read_posterior(path)
+        return read_posterior(path, cls)
 
     def write(self, path: str | Path) -> None:
         """Writes the posterior to a file (.json), as `jtsolve average --output` does.
@@ -337,8 +233,6 @@ class GraphPosterior:
             ChoiceError: the name has another suffix.
             InputError: the file cannot be written.
         """
-        from jtsolve.averaging.document import posterior_to_json
-
         POSTERIOR.format_to_write(path)
         write_atomically(path, posterior_to_json(self))
 

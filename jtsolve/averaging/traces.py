@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.draws import trees_of
-from jtsolve.averaging.posterior import MOST_DIFFERENCE, Traces
+from jtsolve.averaging.parts import MOST_DIFFERENCE, Traces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

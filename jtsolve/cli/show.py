@@ -179,10 +179,10 @@ def _of_model(path: Path) -> View:
 
 def _of_posterior(path: Path, picture: str) -> View:
     """Returns the view of a posterior file, and one of its pictures; its tree is the best one."""
-    from jtsolve.averaging.document import read_posterior
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.study.trees import NamedTree
 
-    posterior = read_posterior(path)
+    posterior = GraphPosterior.read(path)
 
     def best() -> NamedTree:
         if posterior.best is None:
@@ -258,7 +258,7 @@ def of_fit(
         ChoiceError: there is no such picture.
         InputError: a file is malformed, or the posterior is over other variables.
     """
-    from jtsolve.averaging.document import read_posterior
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.listing import table
     from jtsolve.models.edges import edge_frame
     from jtsolve.tables.frames import FrameStyle
@@ -270,7 +270,7 @@ def of_fit(
         raise ChoiceError(
             f"--picture {picture}: of data there is mosaic:A,B, the counts of variables A and B"
         )
-    probabilities = None if posterior is None else read_posterior(posterior)
+    probabilities = None if posterior is None else GraphPosterior.read(posterior)
     edges = edge_frame(named.tree, named.names, FrameStyle(), table=goodness.table, posterior=probabilities)
 
     def text() -> str:

@@ -61,9 +61,9 @@ def _graph_in_file(path: str | Path, *, screened: bool) -> tuple[UndirectedGraph
     """Returns the graph in a file, and whether it was selected from real numbers; see `graph_in`."""
     source, kind = str(path), format_of(path)
     if kind == "jtsolve-posterior":
-        from jtsolve.averaging.document import read_posterior
+        from jtsolve.averaging.posterior import GraphPosterior
 
-        posterior = read_posterior(path)
+        posterior = GraphPosterior.read(path)
         most = posterior.edges if posterior.intervals is None else posterior.intervals.high
         return UndirectedGraph.from_matrix(posterior.names, most >= LIKELY), False
     if kind == "jtsolve-result":
