@@ -204,6 +204,7 @@ def test_only_the_first_of_several_columns_may_lack_a_name(tmp_path: Path) -> No
         ({"a": 1, "b": 2}, "column 'a': a value of type int is no column. Fix: give a list"),
         ({"a": {1, 2}}, "column 'a': a value of type set is no column"),
         ({"a": {0: "x", 1: "y"}}, "column 'a': a value of type dict is no column"),
+        ({"a": np.array(1)}, "column 'a': a value of type ndarray is no column"),
         ({"a": ["\ud800"]}, "column 'a': a text has half of a surrogate pair"),
         ({"a": np.array([b"x"], dtype="V1")}, "values of type void cannot be states"),
         ({"a": [b"x"]}, "values of type bytes cannot be states"),
@@ -292,6 +293,8 @@ def test_columns_that_are_not_wanted_may_hold_anything() -> None:
     frame = pd.DataFrame({"a": ["x", "y"], "list": [[1], [2]], "bytes": [b"1", b"2"]})
     with pytest.raises(InputError, match="column 'list': values of type list cannot be states"):
         read_states(frame, Coding())
+    with pytest.raises(InputError, match=r"column 'list': values of type .*list<.*cannot be states"):
+        read_states(pl.from_pandas(frame).to_pandas(use_pyarrow_extension_array=True), Coding())
     table = read_states(frame, Coding(drop=("list", "bytes")))
     assert table.names == ("a",)
     assert list(table.provenance["columns_dropped"]) == ["list", "bytes"]

@@ -58,7 +58,8 @@ WORDS = [
 ]
 WHOLE = st.integers(-(2**40), 2**40)
 FRACTIONS = st.floats(-1e6, 1e6, width=64)
-SINGLE = st.floats(-1e4, 1e4, width=32).map(np.float32)
+EDGES = st.sampled_from([123456792.0, float(np.finfo(np.float32).max)])
+SINGLE = st.one_of(st.floats(-1e4, 1e4, width=32), EDGES).map(np.float32)
 OFFSET = dt.timezone(dt.timedelta(hours=5, minutes=30))
 MOMENTS = st.datetimes(dt.datetime(1990, 1, 1), dt.datetime(2030, 1, 1))  # noqa: DTZ001 - as tables have them
 SECONDS = MOMENTS.map(lambda moment: moment.replace(microsecond=0))
@@ -364,10 +365,10 @@ def test_a_number_that_half_precision_has_too_is_the_one_that_is_shown() -> None
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])
 def test_a_number_of_half_precision_is_the_one_that_is_shown(make: Any, folder: Path) -> None:
-    columns: dict[str, Any] = {"x": np.array([0.1, 0.7, 0.1], dtype=np.float16), "y": ["u", "v", "v"]}
+    columns: dict[str, Any] = {"x": np.array([0.1, 65504, 0.1], dtype=np.float16), "y": ["u", "v", "v"]}
     model = fitted(make(columns))
     for one in (model, reread(model, folder)):
-        for asked in (make(columns), dict(columns), {**columns, "x": [0.1, 0.7, "0.10"]}):
+        for asked in (make(columns), dict(columns), {**columns, "x": [0.1, 65504, "0.10"]}):
             assert np.allclose(one.loglik(asked), log(1 / 3))
 
 
@@ -659,6 +660,26 @@ def test_a_zero_character_is_written_into_no_text_file(folder: Path) -> None:
         rows_in_format(model.model, rows, "csv")
     (folder / "x.parquet").write_bytes(rows_in_format(model.model, rows, "parquet"))
     assert np.array_equal(model.loglik(folder / "x.parquet"), model.model.log_likelihood(rows))
+
+
+STATES = [("", "a"), (" ", "a"), (" a", "a"), ("a\u00a0", "a"), ("-0.0", "0.0"), ("a\r\nb", "a\nb")]
+
+
+@pytest.mark.parametrize("states", STATES)
+def test_states_that_no_table_keeps_apart_are_refused(states: tuple[str, str], folder: Path) -> None:
+    model = fitted({"x": ["a", "b"] * 4, "y": list("uvuvuvvu")})
+    model.write(folder / "m.json")
+    text = (folder / "m.json").read_text().replace('["a", "b"]', json.dumps(states))
+    (folder / "m.json").write_text(text)
+    (folder / "n.bif").write_text(to_bif(Network("n", (node("x", *states),))), encoding="utf-8")
+    for name in ("m.json", "n.bif"):
+        with pytest.raises(InputError, match="column 'x' needs a name and distinct states"):
+            jt.Model.read(folder / name).query("x")
+    (folder / "n.bif").write_text(
+        "network n {} variable x { type discrete [1] { s }; property original_state_s __D800_; }"
+        "probability (x) { table 1.0; }"
+    )
+    assert list(jt.Model.read(folder / "n.bif").query("x")["x"]) == ["s"], "half a pair is no character"
 
 
 def test_networks_take_the_values_that_pandas_makes_of_their_samples(folder: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from jtsolve.errors import InputError, name_list, use_one_of
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.values import ColumnStates, is_missing, label_of, number_in, value_kind
+from jtsolve.tables.values import ColumnStates, is_missing, label_of, number_in, text_label, value_kind
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ class Column:
 
     Args:
         name: not empty.
-        states: labels, at least one, unique.
+        states: labels, at least one, distinct as values of a table, none blank.
         cuts: increasing boundaries of the ranges that the states stand for, one fewer than ranges; None if
             the column was not discretised.
         hidden: whether rows may lack the column, which is then summed out.
@@ -55,8 +55,9 @@ class Column:
     gap: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name or not self.states or len(set(self.states)) < len(self.states):
-            raise ValueError(f"column '{self.name}' needs a name and distinct states")
+        values = {text_label(state) for state in self.states} - {""}
+        if not self.name or not self.states or len(values) < len(self.states):
+            raise ValueError(f"column '{self.name}' needs a name and distinct states, none of them blank")
         if self.cuts is None:
             return
         numbers = [*self.cuts, *map(float, self.cuts)]

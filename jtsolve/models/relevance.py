@@ -40,8 +40,17 @@ if TYPE_CHECKING:
 
 
 def network_variables(network: Network) -> tuple[Column, ...]:
-    """Returns the variables of a network."""
-    return tuple(Column(node.name, node.states, kind=kind_of_texts(node.states)) for node in network.nodes)
+    """Returns the variables of a network.
+
+    Raises:
+        InputError: a name or a state is blank, or two states differ only in what no table keeps.
+    """
+    try:
+        return tuple(
+            Column(node.name, node.states, kind=kind_of_texts(node.states)) for node in network.nodes
+        )
+    except ValueError as error:
+        raise InputError(f"network '{network.name}'", "", str(error), "rename it there") from None
 
 
 def factor_of(network: Network, v: int) -> Factor:

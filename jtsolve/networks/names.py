@@ -114,6 +114,7 @@ def unescaped(word: str) -> str | None:
     if not word.startswith("_") or len(pieces) % 2 == 0:
         return None
     try:
-        return "".join(chr(int(piece, 16)) if i % 2 else piece for i, piece in enumerate(pieces))
+        text = "".join(chr(int(piece, 16)) if i % 2 else piece for i, piece in enumerate(pieces))
+        return text.encode().decode()  # refuses half a surrogate pair
     except (ValueError, OverflowError):
         return None

@@ -54,8 +54,9 @@ def is_path(data: Frame) -> TypeGuard[str | Path]:
 
 
 def is_listing(value: object) -> bool:
-    """Returns whether a value is a collection: iterable, but no text."""
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    """Returns whether a value is a collection: iterable, but no text, and no array of one value."""
+    single = isinstance(value, str | bytes) or getattr(value, "ndim", 1) == 0
+    return isinstance(value, Iterable) and not single
 
 
 def is_pandas(data: Frame) -> bool:
@@ -257,7 +258,10 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         if hasattr(column.dtype, "categories"):
             codes = column.cat.codes.to_numpy().astype(np.int64)
             return _checked(name, _scalars(column.cat.categories, column.cat.categories.dtype)), codes, True
-        codes, distinct = column.factorize()
+        try:
+            codes, distinct = column.factorize()
+        except NotImplementedError:  # nested values of Arrow
+            raise not_a_state(FRAME, name, column.dtype) from None
         return _checked(name, _scalars(distinct, column.dtype)), codes.astype(np.int64), False
     if not is_listing(column) or isinstance(column, Mapping | set | frozenset):
         reason = f"a value of type {type(column).__name__} is no column"

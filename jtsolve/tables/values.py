@@ -73,10 +73,12 @@ def label_of(value: Any) -> str:
     if isinstance(value, Decimal):
         return _decimal_label(value)
     if isinstance(value, Real) and not isinstance(value, Integral):
-        # The shortest text of a number in single precision: 0.1, not 0.10000000149011612.
-        number = float(str(value)) if isinstance(value, np.float16 | np.float32) else float(value)
-        whole = number.is_integer() and abs(number) < _EXPONENT_FROM
-        return str(int(number)) if whole else repr(number)
+        number = float(value)
+        if number.is_integer() and abs(number) < _EXPONENT_FROM:
+            number = int(number)
+        elif isinstance(value, np.float16 | np.float32):  # the shortest: 0.1, not 0.10000000149011612
+            number = float(str(value))
+        return repr(number)
     if isinstance(value, datetime | time | np.datetime64):
         return time_label(str(value))
     if isinstance(value, timedelta | np.timedelta64):
@@ -152,7 +154,7 @@ def _as_shown(number: Hashable) -> list[float]:
     """Returns the numbers as which one of single or half precision is shown: 0.1 for 0.10000000149011612."""
     if not isinstance(number, float):
         return []
-    fitting = [kind for kind in (np.float32, np.float16) if abs(number) < float(np.finfo(kind).max)]
+    fitting = [kind for kind in (np.float32, np.float16) if abs(number) <= float(np.finfo(kind).max)]
     return [float(str(kind(number))) for kind in fitting if float(kind(number)) == number]
 
 
