@@ -9,11 +9,15 @@ the reason.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
+import io
 import json
+import lzma
 import struct
 import sys
+import zipfile
 import zlib
 from array import array
 from collections import Counter
@@ -53,17 +57,36 @@ def distinct(entries: Any) -> frozenset[Any]:
     return frozenset(listed)
 
 
+def unzipped(data: bytes) -> bytes:
+    """Returns the only file of an archive."""
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    inside = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
+    need(len(inside) == 1, "an archive has more than one file, or none")
+    return archive.read(inside[0])
+
+
+PACKINGS = {
+    ".gz": (b"\x1f\x8b", gzip.decompress),
+    ".bz2": (b"BZh", bz2.decompress),
+    ".xz": (b"\xfd7zXZ\0", lzma.decompress),
+    ".zip": (b"PK\x03\x04", unzipped),
+}
+DAMAGES = (OSError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
 def read(path: str) -> Any:
     """Returns the JSON value in a file, which may be compressed."""
     data = Path(path).read_bytes()
-    packed = data[:2] == b"\x1f\x8b"
-    need(packed or not path.endswith(".gz"), "its name ends in .gz, but it is not compressed")
+    unpack = next((unpack for magic, unpack in PACKINGS.values() if data.startswith(magic)), None)
+    suffix = Path(path).suffix.lower()
+    need(unpack is not None or suffix not in PACKINGS, f"its name ends in {suffix}, but it is not compressed")
+    need(data[:4] != b"\x28\xb5\x2f\xfd", "it is packed with Zstandard; unpack it first")
 
     def real(text: str) -> float:
         need(abs(value := float(text)) <= LARGEST, "a number is not finite")
         return value
 
-    data = gzip.decompress(data) if packed else data
+    data = data if unpack is None else unpack(data)
     wide, marked = (data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), data[:2] in (b"\xff\xfe", b"\xfe\xff"))
     text = data.decode("utf-32" if wide else "utf-16" if marked else "utf-8-sig")
     pairs = lambda listed: dict(listed) if distinct(key for key, _ in listed) else {}  # noqa: E731
@@ -619,7 +642,7 @@ def main(words: list[str]) -> int:
     try:
         plain, result, certificate = map(read, words)
         verify(Instance(plain), result, certificate)
-    except (OSError, EOFError, zlib.error, LookupError, RecursionError, TypeError, ValueError) as error:
+    except (*DAMAGES, LookupError, TypeError, ValueError) as error:
         verdict = f"refused: {error}"
     sys.stdout.write(f"{verdict}\n")
     return int(verdict.startswith("refused"))
