@@ -98,7 +98,7 @@ def nearest_word(word: str, words: Iterable[str]) -> str | None:
     from difflib import get_close_matches
 
     by_lower = {known.lower(): known for known in words}
-    near = get_close_matches(word.lower(), by_lower, n=1)
+    near = get_close_matches(str(word).lower(), by_lower, n=1)  # Python may be given any value
     return by_lower[near[0]] if near else None
 
 

@@ -248,7 +248,7 @@ def test_gaussian_models_are_fitted_queried_drawn_and_shown(
     assert len(answer["targets"][0]["covariance"]) == 2
     assert command("query", out, "--given", "y=1.5") == 0
     assert "y" not in [line.split()[0] for line in command.out.splitlines() if line.strip()]
-    assert command("query", out, "--target", "x,z") == 0
+    assert command("query", out, "--target", 'x,"z"') == 0
     assert "cov 2" in command.out
     answer = command.json("mpe", out, "--given", "y=1.5")
     (best,) = answer["best"]

@@ -476,7 +476,7 @@ def test_an_unknown_encoding_and_a_wrong_one_are_errors(tmp_path: Path) -> None:
             read(wrong)
     with pytest.raises(InputError, match="not in its encoding"):
         read("utf-16")
-    with pytest.raises(ChoiceError, match="'dot' is not a decimal mark"):
+    with pytest.raises(ChoiceError, match="there is no decimal mark 'dot'"):
         Coding(decimal="dot")  # type: ignore[arg-type]
     assert getattr(read("latin-1"), "states") == (("é",), ("1",))  # noqa: B009 - of either table
     for wide in ("utf-16", "utf-16-be", "utf-32"):

@@ -94,7 +94,10 @@ def test_a_mistake_is_answered_by_its_message_without_frames_of_ours(mistake: st
         (["slove", "survey.csv"], "Did you mean 'solve'"),
         (["solve", "{survey}", "--score", "BIC"], "did you mean 'bic'"),
         (["solve", "{survey}", "--discretise", "4", "--treewidth", "1"], "'4'; did you mean 'quantile:4'"),
+        (["solve", "{survey}", "--discretise", "Width"], "did you mean 'width:4'"),
+        (["solve", "{survey}", "--missing", "drop"], "did you mean 'drop-rows'"),
         (["solve", "{survey}", "--treewdith", "1"], "--treewidth"),
+        (["fit", "instances/uci/zoo.opt.json", "--output", "m.json", "--treewidth", "1"], "not a table"),
     ],
 )
 def test_a_near_miss_in_the_shell_is_answered_with_the_right_word(

@@ -536,7 +536,7 @@ def test_declared_states_count_and_others_are_refused(states: Callable[..., Data
 
 def test_codings_that_are_none_are_refused() -> None:
     with pytest.raises(
-        ChoiceError, match="'guess' is not a treatment of missing values; choose among refuse, state"
+        ChoiceError, match="there is no treatment of missing values 'guess'; there are: refuse, state"
     ):
         Coding(missing="guess")  # type: ignore[arg-type]
     with pytest.raises(ChoiceError, match="the largest number of states is 0"):
@@ -626,6 +626,8 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
         ("@relation r\n@attribute a {x}\n@data\n{0}\n", "t.arff", "line 4: a position has no value"),
         ("@relation r\n@attribute a string\n@data\n{}\n", "t.arff", "line 4: it omits 'a'"),
         ("@relation r\n@attribute a {x}\n@data\nx,{y}\n", "t.arff", "line 4: 'y' is no weight"),
+        ("@relation r\n@attribute a {x}\n@data\nx,{1.2.3}\n", "t.arff", "line 4: '1.2.3' is no weight"),
+        (f"@relation r\n@attribute a {{x}}\n@data\n{{{'9' * 5000} x}}\n", "t.arff", "is no position"),
         ("@relation r\n@attribute a {x}\n@data\n{x\n", "t.arff", "line 4: its braces enclose no row"),
         ("@relation r\n@attribute a {x}\n@data\nx,x\n", "t.arff", "line 4: it has 2 values"),
         ("@relation r\n@attribute a {x}\n@data\nx,\n", "t.arff", "line 4: no value can be read"),

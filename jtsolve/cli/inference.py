@@ -12,8 +12,9 @@ from jtsolve.cli.output import emit, json_text, put
 from jtsolve.cli.rows import put_rows, read_model
 from jtsolve.core.formats import EVIDENCE, MODEL, TABLE
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, use_one_of
 from jtsolve.options import MEMORY, Option
+from jtsolve.tables.options import names_in
 
 if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
@@ -60,8 +61,8 @@ def query(
 
 
 def _names(text: str, names: tuple[str, ...]) -> list[str]:
-    """Returns the variables named; a name may contain commas."""
-    return [text] if text in names else [name.strip() for name in text.split(",")]
+    """Returns the variables named; one alone may contain commas."""
+    return [text] if text in names else list(names_in(text))
 
 
 @with_options(*_GIVEN, MEMORY, JSON)
@@ -186,7 +187,7 @@ def parse_assignments(texts: Sequence[str] | None, names: Sequence[str], option:
         )
         if name is None:
             reason = "it does not begin with a variable of the model and '='"
-            remedy = "write NAME=VALUE; 'jtsolve show MODEL' lists the variables"
+            remedy = f"write NAME=VALUE; {use_one_of(part.split('=')[0].strip(), names)}"
             raise InputError(option, f"'{part.strip()}'", reason, remedy)
         if name in found:
             raise InputError(option, f"'{name}'", "it is given twice", "give it once")

@@ -223,7 +223,9 @@ def _malformed(data: bytes, message: str, source: str) -> InputError:
     if word is not None:
         reason, remedy = f"{word[0].decode()} is not a number in JSON", "give a finite number"
     else:
-        reason, remedy = f"this is not JSON: {message.partition('malformed: ')[2]}", "correct the text there"
+        reason = f"this is not JSON: {message.partition('malformed: ')[2]}"
+        begins = data.lstrip()[:1] in (b"{", b"[")
+        remedy = "correct the text there" if begins else "give a file that jtsolve wrote"
     return InputError(source, position_of(data, at), reason, remedy)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jtsolve.errors import InputError
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import ragged, require_distinct
+from jtsolve.tables.values import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,10 +135,10 @@ def _row(line: str, number: int, attributes: Sequence[_Attribute], source: str) 
     weight = "1"
     sparse = braces[:1] == [0]
     if len(braces) == 2 * (1 + sparse) and braces[-1] == len(tokens) - 1 and braces[-2] == len(tokens) - 3:
-        weight = tokens[-2].text or ""
-        if not re.fullmatch(r"[0-9.]+(?:[eE][+-]?[0-9]+)?", weight):
-            raise InputError(source, f"line {number}", f"'{weight}' is no weight", "write a number from 0 on")
-        weight = f"{float(weight):.17g}"
+        value = number_in(text := tokens[-2].text or "")
+        if value is None or value < 0:
+            raise InputError(source, f"line {number}", f"'{text}' is no weight", "write a number from 0 on")
+        weight = f"{value:.17g}"
         tokens, braces = tokens[:-3], braces[:-2]
     if sparse and braces == [0, len(tokens) - 1]:
         return [*_sparse(tokens[1:-1], number, attributes, source), weight]
@@ -155,7 +156,7 @@ def _sparse(
     """Returns the values of a sparse row: pairs of a position, from 0, and a value."""
     given: dict[int, str | None] = {}
     for place, value in zip(tokens[::2], tokens[1::2], strict=False):
-        at = int(place.text) if place.text is not None and place.text.isdecimal() else len(attributes)
+        at = int(place.text) if place.text and re.fullmatch("[0-9]{1,9}", place.text) else len(attributes)
         if at >= len(attributes) or at in given:
             reason = f"'{place.text}' is no position of an attribute, or occurs twice"
             raise InputError(source, f"line {number}", reason, f"count them from 0 to {len(attributes) - 1}")

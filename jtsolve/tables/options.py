@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from jtsolve.core.formats import TABLE, stem_of
-from jtsolve.errors import ChoiceError, on_one_line, printable
+from jtsolve.errors import ChoiceError, no_such, on_one_line, printable
 from jtsolve.options import READ, Option, field_options
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Discretisation:
         method, _, rest = text.partition(":")
         if method == "mdlp":
             return cls("mdlp", by=rest or None)
-        if method not in ("quantile", "width") or not re.fullmatch("[0-9]{1,7}", rest):
+        if not _CUTS.fullmatch(text):
             raise _no_discretisation(text)
         return cls(method, int(rest))  # type: ignore[arg-type]  # as just checked
 
@@ -296,10 +296,13 @@ class Discretisation:
         return tuple(float(cut) for cut in np.unique(cuts) if cut < numbers.max())
 
 
+_CUTS = re.compile("(?:quantile|width):[0-9]{1,7}")
+
+
 def _no_discretisation(text: str) -> ChoiceError:
-    """Returns the refusal of a text; it completes a number or a method without the other."""
-    completed = {"quantile": "quantile:4", "width": "width:4"}.get(text)
-    likely = f"quantile:{text}" if re.fullmatch("[0-9]{1,7}", text) else completed
+    """Returns the refusal of a text; it completes a number or a method without the other, in any case."""
+    completed = (text.lower(), f"{text.lower()}:4", f"quantile:{text}")
+    likely = next((one for one in completed if one != text and _CUTS.fullmatch(one)), None)
     hint = "give" if likely is None else f"did you mean '{likely}'? Give"
     return ChoiceError(
         f"there is no discretisation '{on_one_line(text, 60)}'; {hint} quantile:B or width:B with B from 2 "
@@ -342,9 +345,7 @@ class Coding:
 
     def __post_init__(self) -> None:
         if self.missing not in TREATMENTS:
-            raise ChoiceError(
-                f"'{self.missing}' is not a treatment of missing values; choose among {', '.join(TREATMENTS)}"
-            )
+            raise ChoiceError(no_such("treatment of missing values", self.missing, TREATMENTS))
         if self.discretise is not None and self.discretise.method == "mdlp" and self.classes is None:
             raise ChoiceError(
                 "mdlp needs a class column, and none is named; "
@@ -353,7 +354,7 @@ class Coding:
         if both := [name for name in self.real if name in self.schema or name in self.states]:
             raise ChoiceError(f"column '{both[0]}' is declared both real and of states; declare it once")
         if self.decimal not in DECIMALS:
-            raise ChoiceError(f"'{self.decimal}' is not a decimal mark; choose among {', '.join(DECIMALS)}")
+            raise ChoiceError(no_such("decimal mark", self.decimal, DECIMALS))
         if self.crosstab is not None and self.weights is not None:
             raise ChoiceError(f"{CROSSTAB} and {WEIGHTS} both name counts; give one of the two")
         if self.max_states < 1:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from jtsolve.core.files import read_file
-from jtsolve.core.formats import TABLE
+from jtsolve.core.formats import GRAPH, MODEL, TABLE, kind_of_suffix
 from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, InputError, name_list, nearest_word, printable
 from jtsolve.options import KEYWORDS, field_options
@@ -85,7 +85,7 @@ def read_raw(
         dialect.refuse(FRAME, "it is not text")
         return read_frame(data, intake)
     source = data
-    kind = TABLE.format_to_read(source.files[0]) or "csv"
+    kind = _format_of(source)
     if kind in ("parquet", "arrow"):
         dialect.refuse(source.name, "it is not text")
         return read_columnar(source, kind, intake)
@@ -97,6 +97,17 @@ def read_raw(
     return read_separated(lines, intake, header=dialect.header, separator=dialect.separator or usual)
 
 
+def _format_of(source: Source) -> str:
+    """Returns the format of data files: text, unless the suffix names another.
+
+    Raises:
+        InputError: the suffix is that of a model or graph.
+    """
+    if kind_of_suffix(source.files[0]) in (MODEL, GRAPH):
+        raise TABLE.refusal(source.files[0])
+    return TABLE.format_to_read(source.files[0]) or "csv"
+
+
 def opened_data(data: str | Path | Frame, encoding: str = UTF_8) -> tuple[Source | Frame, str]:
     """Returns a source for a path, or the frame itself, and its name in messages."""
     return (Source(data, encoding), str(data)) if is_path(data) else (data, FRAME)
@@ -104,7 +115,7 @@ def opened_data(data: str | Path | Frame, encoding: str = UTF_8) -> tuple[Source
 
 def dialect_of(data: Source | Frame, habits: Habits) -> Dialect:
     """Returns the dialect of further rows for a model: that of its data, if the format does not fix it."""
-    kind = TABLE.format_to_read(data.files[0]) or "csv" if isinstance(data, Source) else None
+    kind = _format_of(data) if isinstance(data, Source) else None
     if kind == "tsv":
         return replace(habits.dialect, separator=habits.given.separator)
     return habits.dialect if kind == "csv" else habits.given

@@ -67,7 +67,7 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
 
 def _natural(file: Path) -> list[str | int]:
     """Returns the texts, at even positions, and the numbers of a path."""
-    return [int(word) if word.isdigit() else word for word in re.split(r"(\d+)", str(file))]
+    return [int(word) if at % 2 else word for at, word in enumerate(re.split(r"(\d+)", str(file)))]
 
 
 class Source:

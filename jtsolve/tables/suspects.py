@@ -27,7 +27,7 @@ _CODE = re.compile(r"9{2,}|8{2,}|7{2,}|9+[78]")
 _NEGATIVE = re.compile(r"-(?:[7-9]|9+[0-9]?|8{2,}|7{2,})")
 _FAR = 2
 """A code such as 99 is suspicious above this multiple of the largest other number."""
-_COUNT = re.compile(r"freq|frequency|counts?|n|cases|weights?|total", re.IGNORECASE)
+_COUNT = re.compile(r"freq|frequency|counts?(\(\*\))?|n|len|cases|weights?|total", re.IGNORECASE)
 
 
 def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[str]:
