@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 import sys
@@ -126,6 +127,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what was imported and collected lives to the end; no garbage collection need traverse it
 
 
 @pytest.fixture(scope="session")

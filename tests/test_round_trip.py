@@ -215,7 +215,7 @@ def logs(columns: dict[str, list[Any]]) -> list[float]:
     return [log(times[row] / len(rows)) for row in rows]
 
 
-LAW = settings(max_examples=5, suppress_health_check=list(HealthCheck))
+LAW = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("kind", TYPES)
