@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from jtsolve.tables.raw import RawColumn, RawTable
 
 _NO_ANSWER = re.compile(
-    r"(?:i )?(?:don'?t|do not) know|dk|d/k|(?:not |un)known|n\.? ?[ak]\.?|refused|missing|unspecified|-{1,3}"
-    r"|not (?:applicable|available|stated|asked|answered)|no (?:answer|response)",
+    r"(?:i )?(?:don'?t|do not) know|dk|d/k|(?:not |un)known|n\.? ?[ak]\.?|refused|missing|unspecified"
+    r"|[-.]{1,3}|not (?:applicable|available|stated|asked|answered)|no (?:answer|response)",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"9{2,}|8{2,}|7{2,}|9+[78]")
@@ -39,6 +39,8 @@ def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[s
 
     >>> missing_codes(["1", "2", "3", "99"], np.array([1, 2, 3, 99.0]))
     ['99']
+    >>> missing_codes(["yes", "no", "."], np.array([np.nan] * 3))
+    ['.']
     """
     found = [label for label in labels if label in GAPS or _NO_ANSWER.fullmatch(label)]
     codes = [bool(_CODE.fullmatch(label) or _NEGATIVE.fullmatch(label)) for label in labels]
