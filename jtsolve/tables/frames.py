@@ -269,10 +269,11 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         raise InputError(FRAME, f"column '{name}'", reason, remedy)
     is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
     values = column.tolist() if is_plain else list(column)
-    types = set(map(type, values)) - {type(None), type(getattr(sys.modules.get("pandas"), "NA", None))}
-    with suppress(KeyError, TypeError, OverflowError, ValueError):  # too large, NA, or half a surrogate pair
-        return pl.Series(values, dtype=getattr(pl, _OF_POLARS[*types,]))
-    alone = len(types) <= 1 or (len(types) == 2 and str in types and types <= _PLAIN)  # noqa: PLR2004
+    types = _types(values[:_FIRST_ROWS])
+    if alone := _are_unequal(types):  # else, the other rows cannot change it
+        alone = _are_unequal(types := _types(values))
+        with suppress(KeyError, TypeError, OverflowError, ValueError):  # too large, NA, or half a surrogate pair
+            return pl.Series(values, dtype=getattr(pl, _OF_POLARS[*types,]))
     # With types, since 1, 1.0 and True are equal.
     keys = values if alone else zip(map(type, values), values, strict=True)
     place: dict[Any, int] = defaultdict(count().__next__)
@@ -291,8 +292,19 @@ _OF_POLARS: dict[tuple[type, ...], str] = {
     (float,): "Float64",
     (bool,): "Boolean",
 }
+_FIRST_ROWS = 1000
 _PLAIN = {str, int, float, bool, Decimal, date}
 """Types of which no value is equal to a text."""
+
+
+def _types(values: Iterable[Any]) -> set[type]:
+    """Returns the types of values that are not missing."""
+    return set(map(type, values)) - {type(None), type(getattr(sys.modules.get("pandas"), "NA", None))}
+
+
+def _are_unequal(types: set[type]) -> bool:
+    """Returns whether no values of two of these types are equal."""
+    return len(types) <= 1 or (len(types) == 2 and str in types and types <= _PLAIN)  # noqa: PLR2004
 
 
 def _scalars(values: Any, dtype: Any) -> Iterable[Any]:
