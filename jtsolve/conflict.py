@@ -32,6 +32,7 @@ from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.io.constraints import constraints_to_document
 from jtsolve.listing import table
+from jtsolve.options import TIME
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def find_conflict(
         if result.status is not Status.INFEASIBLE:
             raise LimitError(
                 "neither a tree nor a proof of infeasibility was found within the limits, so that no "
-                "conflict can be named. Ways out: more time, an exact backend."
+                f"conflict can be named. Ways out: a larger {TIME}, an exact backend."
             )
         witnesses: dict[Constraints, JunctionTree] = {}
         stop, size = run.stop, max(1, len(parts) // 2)

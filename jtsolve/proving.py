@@ -17,7 +17,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.marks import with_star
 from jtsolve.core.result import Status, Stop, optimality_tolerance
 from jtsolve.errors import ChoiceError, InternalError, LimitError
-from jtsolve.options import PROOF, TREEWIDTH
+from jtsolve.options import PROOF, TIME, TREEWIDTH
 from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def prove(problem: Problem, result: Result, run: Run) -> tuple[Result, Certifica
     if result.stop is not Stop.FINISHED:
         raise LimitError(
             f"no certificate is written: backend '{result.backend}' stopped ({result.stop.value}) before its "
-            f"own proof was done. Ways out: more time, a smaller {TREEWIDTH}."
+            f"own proof was done. Ways out: a larger {TIME}, a smaller {TREEWIDTH}."
         )
     backend: ClutterCuts = REGISTRY["clutter"]  # type: ignore[assignment]
     began = run.elapsed
@@ -164,5 +164,5 @@ def _raised(result: Result, bound: float, stopped: str) -> Result:
     claim = "that there is no tree" if result.status is Status.INFEASIBLE else f"the bound {result.bound!r}"
     raise LimitError(
         f"no certificate is written: backend '{result.backend}' claims {claim}, but backend 'clutter', which "
-        f"writes proofs, had the bound {bound!r}{stopped}. Ways out: more time, a smaller {TREEWIDTH}."
+        f"writes proofs, had the bound {bound!r}{stopped}. Ways out: a larger {TIME}, a smaller {TREEWIDTH}."
     )

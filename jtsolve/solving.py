@@ -22,7 +22,7 @@ from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.sparsity import sparser, tree_size
 from jtsolve.core.varset import members
 from jtsolve.errors import InternalError, LimitError, RefusedError
-from jtsolve.options import TREEWIDTH
+from jtsolve.options import MEMORY, TREEWIDTH
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -385,8 +385,8 @@ def choose_backend(problem: Problem, run: Run, *, search: bool = True) -> Choice
             fitting.append((heuristic, cramped, -rank, estimate.seconds, backend, estimate))
     if not fitting:
         raise LimitError(
-            f"no backend accepts this problem within the limits: {' '.join(refusals)} Ways out: more memory, "
-            f"a smaller {TREEWIDTH}."
+            f"no backend accepts this problem within the limits: {' '.join(refusals)} "
+            f"Ways out: a larger {MEMORY}, a smaller {TREEWIDTH}."
         )
     ordered = sorted(fitting, key=lambda entry: entry[:4])
     guess = not ordered[0][0] and not ordered[0][4].capabilities.predictable

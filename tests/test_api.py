@@ -520,7 +520,7 @@ class Nothing:
 
 
 def test_a_search_without_a_tree_asks_for_more_time() -> None:
-    with pytest.raises(jt.LimitError, match="allow more time"):
+    with pytest.raises(jt.LimitError, match="give a larger time="):
         _ = jt.learn(SURVEY, backend=Nothing()).cliques
 
 

@@ -214,7 +214,7 @@ def test_other_threads_leave_signals_alone() -> None:
 def test_memory_and_time_are_required_with_need_limit_and_remedies() -> None:
     run = Run(started_long_ago(9, memory=resident_memory() + 10**8))
     with pytest.raises(
-        LimitError, match=r"the table needs .* GB of memory, .* GB of which .* larger limit, fewer columns"
+        LimitError, match=r"the table needs .* GB of memory, .* GB of which .* larger memory=, fewer columns"
     ):
         run.require_memory(10**9, "the table needs", "fewer columns")
     with pytest.raises(LimitError, match=r"of which the program holds already, but the limit is 1e-09 GB"):

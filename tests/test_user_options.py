@@ -133,12 +133,13 @@ def command_options(name: str) -> dict[str, Any]:
     return {option: one for one in found.commands[name].params for option in one.opts}
 
 
-def test_a_smaller_treewidth_is_advised_by_its_option() -> None:
+def test_limits_are_advised_by_their_options() -> None:
     package = Path(jt.__file__).parent
+    words = re.compile(r"a smaller treewidth|lower the treewidth|(?:more|give|allow) time|larger limit\b[^:]")
     in_words = {
         str(path.relative_to(package))
         for path in package.rglob("*.py")
-        if "a smaller treewidth" in path.read_text(encoding="utf-8")
+        if words.search(path.read_text(encoding="utf-8"))
     }
     # The note of a posterior is plain text; commands that ask a model have no such option.
     assert in_words == {"averaging/posterior.py", "models/layout.py"}

@@ -23,6 +23,7 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
+from jtsolve.options import TIME
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable, MixedTable, rows_at
 
@@ -152,7 +153,8 @@ def bootstrap(
         if not done and run.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
     if not done:
-        raise LimitError("the time limit was reached before the first resample was complete; allow more time")
+        why = "the time limit was reached before the first resample was complete"
+        raise LimitError(f"{why}; give a larger {TIME}")
     if stop is Stop.FINISHED and done < count:
         stop = run.stop or Stop.TIME
     return Strengths(seen / done, done, count, optimal, name, run.seed, stop)

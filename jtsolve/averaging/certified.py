@@ -28,7 +28,7 @@ from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, StoppedError, colex_table
 from jtsolve.core.varset import bounded_subsets, members, varset
 from jtsolve.errors import ChoiceError, NotConvergedError
-from jtsolve.options import TREEWIDTH
+from jtsolve.options import TIME, TREEWIDTH
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import Query
@@ -105,8 +105,8 @@ class Certified(Tabulated):
             if known.items is None or known.forest is None or known.width > self.tolerance:
                 raise NotConvergedError(
                     f"the interval of an edge is {known.width:.2g} wide: trees drawn from the graphs summed "
-                    f"would not be from the posterior. Ways out: more time, a smaller {TREEWIDTH}, or a "
-                    "larger tolerance"
+                    f"would not be from the posterior. Ways out: a larger {TIME}, a smaller {TREEWIDTH}, or "
+                    "a larger tolerance"
                 )
             graphs = draw_neighbours(known.forest, known.items, count, query.run.seed)
             distance = -float(np.expm1(known.low - known.high))

@@ -66,7 +66,7 @@ from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members, neighbours_of
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
-from jtsolve.options import TREEWIDTH
+from jtsolve.options import MEMORY, TIME, TREEWIDTH
 from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.problem import Tabulation
 
@@ -195,7 +195,7 @@ class Chains(Tabulated):
                 f"the chains disagree after {found['rounds']} rounds, by up to "
                 f"{found['largest_difference']:.2f} in the probability of an edge: trees drawn from them "
                 f"would not be from the posterior. Ways out: a smaller {TREEWIDTH}, for which exact draws "
-                "fit, more rounds, or more time"
+                f"fit, more rounds, or a larger {TIME}"
             )
         return Draws(tuple(sample.draw(count)), "chains", sample.diagnostics)
 
@@ -292,7 +292,7 @@ def _most_rounds(n: int, how: Chains, limits: Limits, most: int) -> int:
         raise LimitError(
             f"the graphs of {how.chains} chains of {rounds} rounds need {rounds * each / 1e9:.3g} GB for "
             f"{n} variables, but the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Fix: fewer rounds, "
-            "or more memory"
+            f"or a larger {MEMORY}"
         )
     return rounds
 

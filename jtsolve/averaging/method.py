@@ -14,7 +14,7 @@ from jtsolve.core.machine import describe_machine
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import LimitError, RefusedError
-from jtsolve.options import TREEWIDTH
+from jtsolve.options import TIME, TREEWIDTH
 from jtsolve.scoring.problem import WHOLE, Tabulation
 from jtsolve.solving import solve
 
@@ -231,5 +231,5 @@ def ended(run: Run) -> Exception | KeyboardInterrupt:
         return KeyboardInterrupt()
     return LimitError(
         "the time limit was reached before the first result: partial sums, or chains of fewer than 100 "
-        f"rounds, are none. Ways out: more time, a smaller {TREEWIDTH}, or fewer columns."
+        f"rounds, are none. Ways out: a larger {TIME}, a smaller {TREEWIDTH}, or fewer columns."
     )

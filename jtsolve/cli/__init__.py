@@ -34,7 +34,7 @@ from jtsolve.cli.output import (
 from jtsolve.core.formats import SUFFIXES, suffix_of
 from jtsolve.core.outputs import one_call
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, at
-from jtsolve.options import Door
+from jtsolve.options import MEMORY, TREEWIDTH, Door, worded
 
 __all__ = ["COMMANDS", "app", "run"]
 
@@ -167,7 +167,8 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except (JtsolveError, MemoryError) as error:
-        print_error(str(error) or "out of memory; lower the treewidth, or set a --memory-limit")
+        without = f"out of memory; give a smaller {TREEWIDTH}, or a {MEMORY}"
+        print_error(str(error) or worded(without, Door.SHELL))
         return exit_code(error)
     except KeyboardInterrupt:
         raise

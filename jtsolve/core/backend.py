@@ -10,7 +10,7 @@ from jtsolve.core.problem import ALL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
-from jtsolve.options import TREEWIDTH
+from jtsolve.options import MEMORY, TIME, TREEWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +38,9 @@ def lacks_table(problem: Problem) -> str | None:
         return None
     return (
         f"It needs a table of the scores of all {sets} sets of at most {problem.max_clique_size} variables, "
-        "but they are computed on demand; allow more time and memory, make the table first (jtsolve score "
-        "--max-size, jtsolve.scoring.tabulate), lower the treewidth, or use a backend that reads few scores, "
-        "such as forward or lns."
+        "but they are computed on demand; make the table first (jtsolve score, jtsolve.scoring.tabulate), "
+        f"give a larger {TIME} and {MEMORY}, or a smaller {TREEWIDTH}, or use a backend that reads few "
+        "scores, such as forward or lns."
     )
 
 
@@ -110,7 +110,7 @@ class Estimate:
         if self.memory > limits.memory_bytes:
             raise LimitError(
                 f"backend '{backend}' needs {self.memory / 1e9:.3g} GB, but the memory limit is "
-                f"{limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger memory limit where the machine "
+                f"{limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger {MEMORY} where the machine "
                 f"has it; fewer scores, as with a smaller {TREEWIDTH}."
             )
 

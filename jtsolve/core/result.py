@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.core.notebook import as_html
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.options import MEMORY, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -228,6 +229,6 @@ def require_tree(result: Result) -> JunctionTree:
     if result.stop is Stop.INTERRUPTED:
         raise StoppedError
     raise LimitError(
-        f"backend '{result.backend}' found no tree within the limits; allow more time or memory, or use a "
-        "faster backend, such as forward"
+        f"backend '{result.backend}' found no tree within the limits; give a larger {TIME} or {MEMORY}, or "
+        "use a faster backend, such as forward"
     )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jtsolve.core.machine import allowed_memory, cores, free_memory, resident_memory
 from jtsolve.core.result import Incumbent, Stop
 from jtsolve.errors import ChoiceError, LimitError, printable
+from jtsolve.options import MEMORY, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -412,7 +413,7 @@ class Run:
             need, own, most = (f"{part / 1e9:.3g} GB" for part in (held + size, held, self.memory))
             raise LimitError(
                 f"{what} {need} of memory, {own} of which the program holds already, but the limit is "
-                f"{most}. Ways out: a larger limit, {remedies}"
+                f"{most}. Ways out: a larger {MEMORY}, {remedies}"
             )
 
     def require_time(self, what: str, remedies: str) -> None:
@@ -420,7 +421,7 @@ class Run:
 
         Args:
             what: the work, as a noun: "the reading of data.csv".
-            remedies: besides more time: "fewer columns".
+            remedies: besides a larger limit: "fewer columns".
 
         Raises:
             LimitError: the time is over.
@@ -431,7 +432,7 @@ class Run:
             raise KeyboardInterrupt
         if stop is not None:
             raise LimitError(
-                f"the time limit ended {what}; nothing is written. Ways out: more time, {remedies}"
+                f"the time limit ended {what}; nothing is written. Ways out: a larger {TIME}, {remedies}"
             )
 
     def require_reading(self, size: int) -> None:
@@ -445,6 +446,7 @@ class Run:
         """
         if self.left < 0 and process_time() - self._began > _READING_SECONDS:
             raise LimitError(
-                f"the time limit of {self.limits.time:g} s was over before the input was read; give more time"
+                f"the time limit of {self.limits.time:g} s was over before the input was read; "
+                f"give a larger {TIME}"
             )
         self.require_memory(_HELD_PER_BYTE * size, "reading the input needs", "fewer scores")

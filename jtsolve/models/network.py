@@ -220,7 +220,7 @@ class NetworkModel(Distribution):
             LimitError: its tables do not fit in memory; raised before they are built.
         """
         if "_compiled" not in self.__dict__:
-            way = "query it with evidence, which removes its variables from the tables; more memory"
+            way = "query it with evidence, which removes its variables from the tables"
             require_room(self.cells, f"{what} needs the tables of a junction tree", way, BYTES_PER_CELL)
         return self._compiled
 

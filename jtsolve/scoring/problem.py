@@ -19,7 +19,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import members
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.options import MAX_SIZE, TREEWIDTH
+from jtsolve.options import MAX_SIZE, MEMORY, TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import TableEstimate, estimate, proceed_in, tabulate_with
@@ -155,7 +155,7 @@ class ScoringPlan:
         way = "" if (size := next(fitting, None)) is None else f"{MAX_SIZE(size)}, "
         raise LimitError(
             f"the scores of all sets of at most {self.max_size} of {self.scorer.table.n} variables need "
-            f"{found}. Ways out: {way}fewer columns ({COLUMNS}), or a larger limit"
+            f"{found}. Ways out: {way}fewer columns ({COLUMNS}), or a larger {MEMORY}"
         )
 
     def problem(self, constraints: Constraints | None = None, *, name: str = "") -> Problem:
@@ -168,7 +168,7 @@ class ScoringPlan:
         if self.obstacle is not None and isinstance(table, PartitionedTable):
             raise LimitError(
                 f"a table of all scores needs {self.obstacle}, and scores of partitions are not computed on "
-                f"demand. Ways out: smaller sets ({MAX_SIZE}), fewer columns ({COLUMNS}), or a larger limit"
+                f"demand. Ways out: smaller sets ({MAX_SIZE}), fewer columns ({COLUMNS}), a larger {MEMORY}"
             )
         scores: LocalScores | None = self._tabulated() if self.obstacle is None else None
         if scores is None:

@@ -272,7 +272,8 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
     types = _types(values[:_FIRST_ROWS])
     if alone := _are_unequal(types):  # else, the other rows cannot change it
         alone = _are_unequal(types := _types(values))
-        with suppress(KeyError, TypeError, OverflowError, ValueError):  # too large, NA, or half a surrogate pair
+        # Fails for values too large, for NA, and for half a surrogate pair.
+        with suppress(KeyError, TypeError, OverflowError, ValueError):
             return pl.Series(values, dtype=getattr(pl, _OF_POLARS[*types,]))
     # With types, since 1, 1.0 and True are equal.
     keys = values if alone else zip(map(type, values), values, strict=True)

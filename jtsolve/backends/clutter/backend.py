@@ -65,7 +65,7 @@ from jtsolve.core.scores import Bounding, SparseScores, StoppedError
 from jtsolve.errors import LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
-from jtsolve.options import TREEWIDTH
+from jtsolve.options import TIME, TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.triples import MANY_SETS, SEARCHED_SIZE, seconds_of_search
 
@@ -186,7 +186,7 @@ class ClutterCuts:
         if proof is None:
             raise LimitError(
                 f"no certificate is written: backend 'clutter', which writes proofs, {_UNPROVED}. Ways out: "
-                f"more time, a smaller {TREEWIDTH}."
+                f"a larger {TIME}, a smaller {TREEWIDTH}."
             )
         return outcome, certificate_of(problem, proof)
 
