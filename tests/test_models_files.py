@@ -46,6 +46,7 @@ from jtsolve.networks.files import read_network
 from jtsolve.networks.names import distinct_words
 from jtsolve.networks.write import to_bif
 from jtsolve.networks.xmlbif import to_bifxml
+from jtsolve.tables.values import text_label
 
 if TYPE_CHECKING:
     from jtsolve.networks.network import Network, NetworkNode
@@ -294,12 +295,12 @@ def test_bif_replaces_names_beyond_its_grammar_says_so_and_restores_them(
     ]
 
 
-NAMES = st.lists(
-    st.text(st.characters(exclude_categories=["C"]), min_size=1), min_size=3, max_size=3, unique=True
-)
+TEXTS = st.text(st.characters(exclude_categories=["C"]), min_size=1)
+NAMES = st.lists(TEXTS, min_size=3, max_size=3, unique=True)
+LABELS = st.lists(TEXTS.filter(text_label), min_size=3, max_size=3, unique_by=text_label)
 
 
-@given(NAMES, NAMES)
+@given(NAMES, LABELS)
 @settings(deadline=None, max_examples=60)
 def test_networks_in_files_keep_any_names(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], labels: list[str]

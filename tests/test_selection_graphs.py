@@ -200,7 +200,7 @@ def _graph(**changes: Any) -> bytes:
         ("g.csv", b"a,b\n", "header of an edge list"),
         ("g.csv", b"source,target\na\n", "row 2: it has 1 values"),
         ("g.csv", b"source,target\na,a\n", "an edge to itself"),
-        ("g.csv", b"source,target\na, b\nb ,a\n", "also row 2"),
+        ("g.csv", b"source,target\na,b\nb,a\n", "also row 2"),
         ("g.csv", b"source,target\n", "names no variable"),
         ("g.csv", b"source,target,strength\na,b,3\n", "'3' is not a strength"),
         ("g.csv", b"source,target,strength\na,b,x\n", "'x' is not a strength"),

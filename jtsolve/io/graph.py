@@ -303,13 +303,12 @@ def _edge_list(document: GraphDocument) -> bytes:
 
 def _read_edge_list(data: bytes, source: str) -> GraphDocument:
     try:
-        lines = csv.reader(io.StringIO(data.decode(), newline=""), strict=True)
-        rows = [[word.strip() for word in row] for row in lines]
+        rows = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
     except UnicodeDecodeError:
         raise InputError(source, "", "a byte is not UTF-8", "save the file as UTF-8") from None
     except csv.Error as error:
         raise InputError(source, "", f"it is not CSV ({error})", "correct the quotes") from None
-    if not rows or [word.lower() for word in rows[0]] not in _HEADERS:
+    if not rows or [word.strip().lower() for word in rows[0]] not in _HEADERS:
         remedy = (
             "begin with the line 'source,target' or 'source,target,strength'; if the file holds data, "
             "fit a model first, with 'jtsolve fit' or jtsolve.fit"
