@@ -38,9 +38,9 @@ def lacks_table(problem: Problem) -> str | None:
         return None
     return (
         f"It needs a table of the scores of all {sets} sets of at most {problem.max_clique_size} variables, "
-        "but they are computed on demand; make the table first (jtsolve score, jtsolve.scoring.tabulate), "
-        f"give a larger {TIME} and {MEMORY}, or a smaller {TREEWIDTH}, or use a backend that reads few "
-        "scores, such as forward or lns."
+        "but they are computed on demand; make the table first (jtsolve score --max-size, "
+        f"jtsolve.scoring.tabulate), give a larger {TIME} and {MEMORY}, or a smaller {TREEWIDTH}, or use a "
+        "backend that reads few scores, such as forward or lns."
     )
 
 
