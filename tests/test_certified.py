@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from math import exp, inf
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from jtsolve.backends.clutter.subproblem import set_positions
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
+from jtsolve.core.threads import Pool
 from jtsolve.core.varset import is_subset
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
 from jtsolve.families.families import families_of
@@ -275,7 +275,7 @@ def test_sums_do_not_depend_on_threads() -> None:
     forest = Forest(lattice, thresholds=True, most=1000)
     whole = forest.sums(lattice.cuts, lattice.heights)
     assert whole is not None
-    with ThreadPoolExecutor(2) as pool:
+    with Pool(2) as pool:
         threads = [None, pool]
         totals = [Sweep(6, forest.states, whole.weights, pool=p, parts=3) for p in threads]
         one, two = (sweep.adjoints(np.zeros_like(sweep.sums.P)) for sweep in totals)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations, product
 from math import inf
@@ -49,6 +48,7 @@ from jtsolve.core.problem import ALL_FEATURES, Constraints, Problem, ProblemFeat
 from jtsolve.core.result import Outcome, Result, Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import UNSTOPPABLE, DenseScores, SparseScores, StoppedError, colex_table
+from jtsolve.core.threads import Pool
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, is_subset, members, varset
 from jtsolve.errors import LimitError
@@ -199,7 +199,7 @@ def test_threads_find_the_same_cuts_and_bounds() -> None:
     x = np.mean([random_point(seed, families) for seed in range(4)], axis=0)
     point = capacities(families, x)
     sinks = list(range(1, 41))
-    with ThreadPoolExecutor(2) as pool:
+    with Pool(2) as pool:
         shared = violated(families, point, sinks, 1e-4, pool=pool)
         assert shared == violated(families, point, sinks, 1e-4)
         assert len(shared) > 40

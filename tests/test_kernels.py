@@ -6,12 +6,16 @@ import sys
 import tempfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import pytest
+
+from jtsolve.averaging.exact import Exact
 from jtsolve.core import compiling
-
-if TYPE_CHECKING:
-    import pytest
+from jtsolve.core.machine import allow_memory, memory_of_call, resident_memory
+from jtsolve.core.run import Limits
+from jtsolve.core.threads import Pool
+from jtsolve.errors import LimitError
 
 
 def test_a_process_without_a_place_for_a_cache_compiles_for_itself(
@@ -50,6 +54,16 @@ def double(x):
 """
 
 
+def loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    spec = spec_from_file_location("doubling", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "doubling", module)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_damaged_files_of_the_cache_are_compiled_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -57,12 +71,7 @@ def test_damaged_files_of_the_cache_are_compiled_again(
     path.write_text(_KERNEL, encoding="utf-8")
 
     def hits() -> tuple[int, Path]:
-        spec = spec_from_file_location("doubling", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, "doubling", module)
-        spec.loader.exec_module(module)
+        module = loaded(path, monkeypatch)
         assert module.double(21) == 42
         stats = module.double.stats
         return sum(stats.cache_hits.values()), Path(stats.cache_path)
@@ -101,3 +110,23 @@ def test_no_two_processes_give_compiled_functions_the_same_names() -> None:
     assert first
     assert second
     assert not first & second
+
+
+def test_compiling_asks_for_memory_in_the_threads_of_a_call_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "doubling.py"
+    path.write_text(_KERNEL, encoding="utf-8")
+    double = loaded(path, monkeypatch).double
+    with memory_of_call(), Pool(1) as pool:
+        allow_memory(resident_memory() + 10**6)
+        with pytest.raises(LimitError, match=r"compiling the kernels needs .* or one run without it"):
+            pool.submit(double, 1).result()
+    assert double(1) == 2
+    assert not compiling.is_compiling()
+
+
+def test_exact_sums_of_few_variables_do_not_count_the_compiler() -> None:
+    limits = Limits(memory=resident_memory() + 5 * 10**7)
+    assert Exact().fits(8, 8, limits)
+    assert not Exact().fits(8, 8, limits, drawn=True)

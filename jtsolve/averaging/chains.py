@@ -22,7 +22,6 @@ References: see `kernels.edge_chain` and `traces`.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -62,7 +61,7 @@ from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
-from jtsolve.core.threads import run_tasks
+from jtsolve.core.threads import Pool, run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members, neighbours_of
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
@@ -459,7 +458,7 @@ class _RunningChains:
 
     def _in_threads(self, rounds: int) -> None:
         """Runs the chains a hundred rounds at a time."""
-        with ThreadPoolExecutor(self.run.threads) as pool:
+        with Pool(self.run.threads) as pool:
             while self.done < rounds:
                 part = slice(self.done, min(self.done + self.setup.piece, rounds))
                 tasks = [

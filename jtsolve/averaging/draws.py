@@ -18,7 +18,6 @@ the others; a task makes each list once (`kernels.draws`).
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +26,7 @@ import numpy as np
 
 from jtsolve.averaging.plan import LANES, TableSizes
 from jtsolve.averaging.sums import pieces_of
-from jtsolve.core.threads import run_tasks
+from jtsolve.core.threads import Pool, run_tasks
 from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:
 
 def _on_all_threads(tasks: Sequence[Callable[[], object]], run: Run, note: str) -> None:
     """Runs tasks on all threads."""
-    with ThreadPoolExecutor(run.threads) as pool:
+    with Pool(run.threads) as pool:
         run_tasks(pool, tasks, lambda _i: run.progress(note=note))
 
 

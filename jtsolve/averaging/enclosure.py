@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import exp, expm1, inf, log, sqrt
@@ -14,6 +13,7 @@ from jtsolve.averaging.items import frame_of, sum_exactly
 from jtsolve.averaging.relaxed import UNIT, Forest, alone
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.scores import StoppedError
+from jtsolve.core.threads import Pool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,11 +172,11 @@ def enclose(start: Start, known: Enclosure, run: Run) -> None:
         known: the best tree alone; written.
         run: limits and progress.
     """
-    with ThreadPoolExecutor(run.threads) as pool, suppress(StoppedError):
+    with Pool(run.threads) as pool, suppress(StoppedError):
         _narrow(start, known, run, pool)
 
 
-def _narrow(start: Start, known: Enclosure, run: Run, pool: ThreadPoolExecutor) -> None:
+def _narrow(start: Start, known: Enclosure, run: Run, pool: Pool) -> None:
     lattice, last = start.lattice, inf
     for cuts in start.stages:  # a stage is for the families that those before it leave
         trial, bounds = alone(replace(lattice, cuts=cuts), run, 1, pool)
@@ -217,7 +217,7 @@ def _evaluations(limits: tuple[float, int, int], size: int) -> int:
     return int(min(max(work / size, fewest), most))
 
 
-def _sum(forest: Forest, known: Enclosure, run: Run, pool: ThreadPoolExecutor) -> None:
+def _sum(forest: Forest, known: Enclosure, run: Run, pool: Pool) -> None:
     """Sums exactly, with lower and lower thresholds."""
     room = run.memory - resident_memory()
     most = int(room / 2 / _BYTES_PER_ITEM)

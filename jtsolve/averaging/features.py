@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.plan import TableSizes
-from jtsolve.core.threads import run_tasks
+from jtsolve.core.threads import Pool, run_tasks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +102,7 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
         tasks += [
             partial(describe_sets, size, first, last, NEGLIGIBLE, *rest) for first, last in pairwise(bounds)
         ]
-    with ThreadPoolExecutor(run.threads) as pool:
+    with Pool(run.threads) as pool:
         run_tasks(pool, tasks, lambda _i: run.progress(note="features"))
     complete, clique, separator = out
     connected = ratio(sums.connected_total, sums.total)

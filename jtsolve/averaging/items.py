@@ -15,12 +15,12 @@ from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.averaging.relaxed import Forest, TreeSums
     from jtsolve.core.run import Run
+    from jtsolve.core.threads import Pool
 
 _LOOSE = 1e-3
 _WORK, _FEWEST = 1e9, 4
@@ -93,7 +93,7 @@ def frame_of(
     marked: NDArray[np.int64],
     *,
     room: float = inf,
-    pool: ThreadPoolExecutor | None = None,
+    pool: Pool | None = None,
 ) -> Frame | None:
     """Returns the states whose trees may have at least `least` mass, and the outsides of all.
 
@@ -162,7 +162,7 @@ def sum_exactly(
     threshold: float,
     most: int,
     *,
-    pool: ThreadPoolExecutor | None = None,
+    pool: Pool | None = None,
 ) -> Items | None:
     """Returns the sums over sets, without items of less mass; None if they are more than `most`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,7 @@ from jtsolve.backends.clutter.subproblem import set_positions
 from jtsolve.backends.registry import QUICK, REGISTRY
 from jtsolve.core.result import Status
 from jtsolve.core.scores import StoppedError
+from jtsolve.core.threads import Pool
 from jtsolve.core.varset import varset
 from jtsolve.families.families import choose_root, families_of, predicted_memory
 from jtsolve.solving import Recorder, solve
@@ -75,7 +75,7 @@ def start_of(problem: Problem, run: Run) -> Start | None:
     search = BranchAndBound.for_problem(problem, families, part.limits, recorder, keep_stages=True)
     search.best.margin = lambda _: MARGIN
     search.best.offer(first)
-    with ThreadPoolExecutor(run.threads) if run.threads > 1 else nullcontext() as pool:
+    with Pool(run.threads) if run.threads > 1 else nullcontext() as pool:
         search.relax(pool)
     root, tree = search.root.subproblem, search.best.tree
     assert tree is not None, "one was offered"

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.averaging.features import GraphFeatures
+from jtsolve.averaging.plan import TableSizes
 from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.renaming import sets_beside, subsets_of
 from jtsolve.core.scores import StoppedError
-from jtsolve.core.varset import count_bounded_subsets, varset
+from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 _KERNELS = LazyKernels("jtsolve.averaging.kernels.sums", 1.5)
 _SECONDS_PER_STEP, _SECONDS_PER_PRODUCT = 2e-4, 4e-8
 """Measured on one core of an Intel Xeon (Sapphire Rapids)."""
-_MOST = 1_300_000
-"""Cells of a table."""
 _ROUNDING = 1e-14
 """A smaller share is left by rounding where a difference is 0."""
 
@@ -45,8 +44,7 @@ def prefer_plain(weights: SetWeights) -> bool:
     n, width = weights.n, weights.width
     products = 2 * sum(comb(n, k) * 3.0 ** (n - k) for k in range(width + 1))
     seconds = _SECONDS_PER_STEP * n * width + _SECONDS_PER_PRODUCT * products
-    small = count_bounded_subsets(n, width) << n <= _MOST
-    return small and not weights.star and _KERNELS.prefer_numpy(seconds)
+    return TableSizes(n, width).is_small and not weights.star and _KERNELS.prefer_numpy(seconds)
 
 
 class PlainSums:

@@ -15,11 +15,11 @@ from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
+    from jtsolve.core.threads import Pool
     from jtsolve.families.families import Families, Listing
 
 UNIT = 2.0**-53
@@ -76,9 +76,7 @@ class Lattice:
     lost: float
     rank: NDArray[np.int64]
 
-    def weights_of_sets(
-        self, cuts: NDArray[np.float64], pool: ThreadPoolExecutor | None = None
-    ) -> NDArray[np.float64]:
+    def weights_of_sets(self, cuts: NDArray[np.float64], pool: Pool | None = None) -> NDArray[np.float64]:
         """Returns t of shape (sets,): t(S∪u) − t(S) is w(u,S) + Σ λ of the cuts that the family enters."""
         t: NDArray[np.float64]
         t, _ = self.rows.weighted(self.families.values, RowVector(cuts, np.zeros(0)), pool)
@@ -136,9 +134,7 @@ class Lattice:
         )
 
 
-def alone(
-    lattice: Lattice, run: Run, evaluations: int, pool: ThreadPoolExecutor | None = None
-) -> tuple[Lattice, Bounds]:
+def alone(lattice: Lattice, run: Run, evaluations: int, pool: Pool | None = None) -> tuple[Lattice, Bounds]:
     """Returns better multipliers, and the bounds by vertices that choose their families independently.
 
         Z ≤ Π_v Σ_P exp(w(v,P) + Σ λ [enters]) e^(−Σλ)
@@ -275,7 +271,7 @@ class Forest:
         return weights
 
     def sums(
-        self, cuts: NDArray[np.float64], heights: NDArray[np.float64], pool: ThreadPoolExecutor | None = None
+        self, cuts: NDArray[np.float64], heights: NDArray[np.float64], pool: Pool | None = None
     ) -> TreeSums | None:
         """Returns the sums over trees; None if they are beyond the range.
 
@@ -297,15 +293,13 @@ class Forest:
         error = self.lattice.error(cuts, heights) + rounding(self.states, n)
         return TreeSums(weights, found.total, mass, offset, error)
 
-    def _sweep(self, weights: NDArray[np.float64], pool: ThreadPoolExecutor | None) -> Sweep:
+    def _sweep(self, weights: NDArray[np.float64], pool: Pool | None) -> Sweep:
         """Returns the sums over trees; parts depend on the size alone, so that threads do not change them."""
         n = self.lattice.families.n
         parts = _PARTS if self.states.first_child.size * n * n > _SHARED_SLOTS else 1
         return Sweep(n, self.states, weights, pool=pool, parts=parts)
 
-    def improve(
-        self, run: Run, evaluations: int, pool: ThreadPoolExecutor | None = None
-    ) -> tuple[Lattice, Bounds]:
+    def improve(self, run: Run, evaluations: int, pool: Pool | None = None) -> tuple[Lattice, Bounds]:
         """Returns better multipliers, with the bounds.
 
         Args:
@@ -364,7 +358,7 @@ class Sweep:
         weights: NDArray[np.float64],
         marked: NDArray[np.int64] = _NONE,
         *,
-        pool: ThreadPoolExecutor | None = None,
+        pool: Pool | None = None,
         parts: int = 1,
     ) -> None:
         """Sums by numbers of introductions.

@@ -36,7 +36,6 @@ tables of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound, and X, two thi
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice, pairwise
@@ -46,7 +45,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.plan import LANES, TableSizes
-from jtsolve.core.threads import run_tasks
+from jtsolve.core.threads import Pool, run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
 from jtsolve.options import MEMORY, METHOD, TREEWIDTH
@@ -193,7 +192,7 @@ class _Recurrence:
         # All R without the last variable first, each time by size: see the module.
         layers = [(phase, r) for phase in (0, 1) for r in range(1, n + phase)]
         work = [comb(n - 1, r - phase) * count_bounded_subsets(n - r, plan.width) << r for phase, r in layers]
-        with ThreadPoolExecutor(self.run.threads) as pool:
+        with Pool(self.run.threads) as pool:
             for nth, layer in enumerate(layers):
                 done, note = sum(work[:nth]) / sum(work), f"layer {nth + 1} of {len(layers)}"
                 for step in self._steps(*layer):

@@ -27,12 +27,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numba
-from numba.core import event
-from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import IndexDataCacheFile
-
+from jtsolve.core.machine import allowed_memory, require_memory
 from jtsolve.core.temporary import locked_folder
+
+_LOADED, _COMPILED = 120_000_000, 80_000_000
+"""Bytes of numba with its first kernel, and the most of one compilation (`edge_chain.run_chain`)."""
+
+
+def _require(size: int, what: str, remedy: str) -> None:
+    """Refuses what would exceed the memory limit of the call, if it has one."""
+    if (most := allowed_memory()) is not None:
+        require_memory(size, most, what, remedy)
+
+
+_require(_LOADED, "the compiler needs", "where the machine has it")
+
+import numba  # noqa: E402 - after the memory for it is known to suffice, as below
+from numba.core import event  # noqa: E402
+from numba.core.bytecode import FunctionIdentity  # noqa: E402
+from numba.core.caching import IndexDataCacheFile  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,6 +146,10 @@ class _Compilations(event.Listener):  # type: ignore[misc]  # numba is untyped
         """Counts a compilation that begins."""
         with self._lock:
             self.running += 1
+            outermost = self.running == 1
+        if outermost:
+            once = "or one run without it: compiled kernels are kept, and need less"
+            _require(_COMPILED, "compiling the kernels needs", once)
 
     def on_end(self, _event: object) -> None:
         """Counts a compilation that ends."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.version import __version__
-from jtsolve.errors import ChoiceError, printable
+from jtsolve.errors import ChoiceError, LimitError, printable
+from jtsolve.options import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +113,27 @@ def resident_memory() -> int:
     import psutil
 
     return int(psutil.Process().memory_info().rss)
+
+
+def require_memory(size: int, most: int, what: str, remedies: str) -> None:
+    """Refuses an allocation with which the process would hold more than a limit; see `Run.require_memory`.
+
+    Args:
+        size: bytes that will be held besides those held now.
+        most: bytes that the process may hold.
+        what: begins the refusal, with the verb.
+        remedies: besides a larger limit: "fewer columns".
+
+    Raises:
+        LimitError: with the need, the limit, and the remedies.
+    """
+    held = resident_memory()
+    if held + size > most:
+        need, own, limit = (f"{part / 1e9:.3g} GB" for part in (held + size, held, most))
+        raise LimitError(
+            f"{what} {need} of memory, {own} of which the program holds already, but the limit is {limit}. "
+            f"Ways out: a larger {MEMORY}, {remedies}"
+        )
 
 
 def peak_memory() -> int:

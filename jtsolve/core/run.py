@@ -19,10 +19,10 @@ from numbers import Integral, Real
 from time import monotonic, process_time  # not the module: the field `time` hides it in the class body
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jtsolve.core.machine import allowed_memory, cores, free_memory, resident_memory
+from jtsolve.core.machine import allowed_memory, cores, free_memory, require_memory, resident_memory
 from jtsolve.core.result import Incumbent, Stop
 from jtsolve.errors import ChoiceError, LimitError, printable
-from jtsolve.options import MEMORY, TIME
+from jtsolve.options import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -408,13 +408,7 @@ class Run:
         Raises:
             LimitError: with the need, the limit, and the remedies.
         """
-        held = resident_memory()
-        if held + size > self.memory:
-            need, own, most = (f"{part / 1e9:.3g} GB" for part in (held + size, held, self.memory))
-            raise LimitError(
-                f"{what} {need} of memory, {own} of which the program holds already, but the limit is "
-                f"{most}. Ways out: a larger {MEMORY}, {remedies}"
-            )
+        require_memory(size, self.memory, what, remedies)
 
     def require_time(self, what: str, remedies: str) -> None:
         """Ends work that is useless unless it is finished.

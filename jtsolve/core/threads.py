@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,14 @@ _POLL = 0.02
 """Polling interval of the clock while a kernel runs, in seconds."""
 
 
+class Pool(ThreadPoolExecutor):
+    """Threads that work in the context of the caller, with its limit on memory."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Queues a call."""
+        return super().submit(copy_context().run, fn, *args, **kwargs)
+
+
 def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
     """Runs a long kernel in another thread, so that this one stays free for Ctrl-C.
 
@@ -31,7 +40,7 @@ def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
         StoppedError: the run had to stop.
     """
     halt = np.zeros(1, np.uint8)
-    with ThreadPoolExecutor(1, thread_name_prefix="kernel") as pool:
+    with Pool(1, thread_name_prefix="kernel") as pool:
         work = pool.submit(kernel, *arguments, halt)
         while not work.done():
             wait([work], _POLL)
@@ -41,9 +50,7 @@ def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
     return work.result()
 
 
-def run_tasks(
-    pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]
-) -> None:
+def run_tasks(pool: Pool, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]) -> None:
     """Runs tasks on all threads of a pool; if one fails or `after` returns False, the rest is cancelled.
 
     Args:

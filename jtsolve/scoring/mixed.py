@@ -9,7 +9,6 @@ sets of several; and O(k²) for each cell of each set of k real columns.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from math import comb, inf, log
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.threads import Pool
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.score import CellMoments
@@ -313,7 +313,7 @@ def fill_mixed(
         return len(some)
 
     done = 1
-    with ThreadPoolExecutor(workers) as pool:
+    with Pool(workers) as pool:
         while some := list(islice(groups, _GROUPS * workers)):
             parts = [some[i::workers] for i in range(workers)]
             done += sum(pool.map(work, parts))

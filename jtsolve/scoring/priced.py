@@ -23,7 +23,6 @@ References:
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, inf
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jtsolve.core.threads import Pool
 from jtsolve.scoring.scorer import log_least_variances
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class _Weights:
             proceed()
             least_priced(self.correlation, factors, place, pair_prices, s, first, least[first], sets[first])
 
-        with ThreadPoolExecutor(workers) as pool:
+        with Pool(workers) as pool:
             list(pool.map(task, range(n)))
         if not (least > 0).all():  # dependent columns, up to rounding
             return np.full((n, n), inf), sets

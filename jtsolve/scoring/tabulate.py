@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter_ns
@@ -13,7 +12,7 @@ import numpy as np
 from jtsolve.core.machine import cores
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, StoppedError
-from jtsolve.core.threads import run_tasks
+from jtsolve.core.threads import Pool, run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
 from jtsolve.options import MAX_SIZE
@@ -163,7 +162,7 @@ def _all_values(
             fill(start)
             count(at)
     else:
-        with ThreadPoolExecutor(workers) as pool:
+        with Pool(workers) as pool:
             run_tasks(pool, [partial(fill, start) for start in starts], count)
     return values
 

@@ -14,13 +14,13 @@ of columns, 12 more for each thread, and 16 for each 1 in the data.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import comb, inf, log
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
+from jtsolve.core.threads import Pool
 from jtsolve.scoring.score import Marginal
 from jtsolve.scoring.scorer import CountingScorer
 
@@ -140,7 +140,7 @@ class Triples:
                 pairs = pairs[count:]
             return best, third, some
 
-        with ThreadPoolExecutor(workers) as pool:
+        with Pool(workers) as pool:
             (best, third, sets), *others = pool.map(search, range(workers))
         for more, its, some in others:
             better = more > best

@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.inequalities import CutRows, RowVector
+    from jtsolve.core.threads import Pool
     from jtsolve.families.families import Families
 
 _BITS = 61
@@ -137,7 +136,7 @@ def bound_of(
     rows: CutRows,
     multipliers: RowVector,
     *,
-    pool: ThreadPoolExecutor | None = None,
+    pool: Pool | None = None,
 ) -> Bound:
     """Returns D(λ); every vertex must have a family.
 

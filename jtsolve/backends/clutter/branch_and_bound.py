@@ -14,7 +14,6 @@ largest value and, among those, of least reduced cost.
 from __future__ import annotations
 
 import heapq
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
@@ -32,6 +31,7 @@ from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set
 from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.core.result import Stop
+from jtsolve.core.threads import Pool
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import neighbours_of, varset
 
@@ -175,7 +175,7 @@ class BranchAndBound:
 
     def run(self) -> Stop:
         """Searches until no node is open, or the report ends it; returns why it stopped."""
-        with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
+        with Pool(self.threads) if self.threads > 1 else nullcontext() as pool:
             # Best bound first: the current node determines the bound of the whole, in which `current` counts
             # while the node is not in the heap.
             while self.open and self.report.stop is None:
@@ -191,7 +191,7 @@ class BranchAndBound:
             self._finish(node)
         return (self.report.stop or Stop.INTERRUPTED) if self.open else Stop.FINISHED
 
-    def relax(self, pool: ThreadPoolExecutor | None) -> None:
+    def relax(self, pool: Pool | None) -> None:
         """Bounds the root, and drops the families that its bound rules out; does not branch."""
         self.root.subproblem.set_centre()
         self._bound(self.root, pool)
@@ -223,7 +223,7 @@ class BranchAndBound:
             feasible = node.subproblem.feasible
             node.proof.last = node.subproblem.stage() if feasible else Stage([], [], [])
 
-    def _process(self, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
+    def _process(self, node: OpenNode, pool: Pool | None) -> bool:
         """Bounds a node, and branches unless it is closed; returns False if it was interrupted."""
         subproblem = node.subproblem
         self.nodes += 1
@@ -240,7 +240,7 @@ class BranchAndBound:
         self._finish(node)
         return True
 
-    def _bound(self, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
+    def _bound(self, node: OpenNode, pool: Pool | None) -> bool:
         """Bounds a node in up to three stages; returns False if it was interrupted."""
         subproblem = node.subproblem
 
@@ -299,7 +299,7 @@ class BranchAndBound:
     def _run_volume(
         self,
         node: OpenNode,
-        pool: ThreadPoolExecutor | None,
+        pool: Pool | None,
         on_point: Callable[[Point, Bound], bool],
     ) -> bool:
         """Bounds a node by the volume algorithm; returns False if it was interrupted."""

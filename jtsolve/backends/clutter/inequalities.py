@@ -23,10 +23,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.threads import Pool
     from jtsolve.core.varset import VarSet
     from jtsolve.families.families import Families
 
@@ -217,7 +217,7 @@ class CutRows:
         return (function[union] - function[parents]).astype(np.float64)
 
     def weighted(
-        self, scores: NDArray[Any], multipliers: RowVector, pool: ThreadPoolExecutor | None = None
+        self, scores: NDArray[Any], multipliers: RowVector, pool: Pool | None = None
     ) -> tuple[NDArray[Any], Any]:
         """Returns t = s + Σ λ g for every set, shape (K,), and Σ λ·limit, in units or in nats.
 

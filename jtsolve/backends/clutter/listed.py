@@ -28,7 +28,6 @@ The first list has the best family (v,{a,b}) for each v and a, if it is better t
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -42,6 +41,7 @@ from jtsolve.core import varset
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Outcome, Stop, optimality_tolerance
 from jtsolve.core.scores import StoppedError
+from jtsolve.core.threads import Pool
 from jtsolve.core.tree import JunctionTree
 from jtsolve.families.families import Families, families_of_tree
 from jtsolve.scoring.lazy import DataScores
@@ -158,7 +158,7 @@ def _bound_by_programs(
 
     quiet = ending_at(report, limits, inf, bounds=False)  # bounds of an LP hold for the trees of its list
     (sets, edges), root = listed, cuts.root
-    with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+    with Pool(limits.workers) if limits.workers > 1 else nullcontext() as pool:
         while True:
             tree = report.incumbent or tree
             without = _without_constants(tree, triples.varies)

@@ -6,7 +6,6 @@ another solver finds at least the best tree, and proves its optimality itself.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from math import ulp
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import numpy as np
 
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.support.relaxation import Relaxation
+from jtsolve.core.threads import Pool
 from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def solve_root(
     # Rounding of huge scores exceeds 10^-6.
     search.best.margin = lambda score: max(_TIE, 4 * ulp(score))
     search.best.offer(tree)
-    with ThreadPoolExecutor(search.threads) if search.threads > 1 else nullcontext() as pool:
+    with Pool(search.threads) if search.threads > 1 else nullcontext() as pool:
         search.relax(pool)
     root = search.root.subproblem
     best = search.best.tree

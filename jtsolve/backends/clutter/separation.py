@@ -24,13 +24,13 @@ from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.backends.clutter.inequalities import Clutter
     from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.core.threads import Pool
     from jtsolve.families.families import Families
 
 
@@ -107,7 +107,7 @@ def separate(
     where: InOutPoint,
     *,
     known: Collection[Clutter | SetRow] | None = None,
-    pool: ThreadPoolExecutor | None,
+    pool: Pool | None,
     report: Stoppable,
 ) -> Found:
     """Returns rows violated at a point between `point` and the stability centre, the best tree's families.
@@ -234,7 +234,7 @@ def violated(
     sinks: list[int],
     tolerance: float,
     *,
-    pool: ThreadPoolExecutor | None = None,
+    pool: Pool | None = None,
     report: Stoppable = UNSTOPPABLE,
 ) -> list[Clutter]:
     """Returns clutters whose inequalities a point violates by more than a tolerance, if there are any.

@@ -32,13 +32,13 @@ from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.backends.clutter.subproblem import Subproblem
     from jtsolve.core.scores import Stoppable
+    from jtsolve.core.threads import Pool
     from jtsolve.families.families import Families
 
 
@@ -89,7 +89,7 @@ class CuttingPlanes:
     """
 
     def __init__(
-        self, subproblem: Subproblem, pool: ThreadPoolExecutor | None, how: SimplexConstants, *, polish: bool
+        self, subproblem: Subproblem, pool: Pool | None, how: SimplexConstants, *, polish: bool
     ) -> None:
         self.subproblem, self.pool, self.polish, self.how = subproblem, pool, polish, how
         self.rounds = self.failures = 0

@@ -17,13 +17,13 @@ from jtsolve.families.families import families_of_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.inequalities import Clutter, SetRow
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.threads import Pool
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
 
@@ -142,7 +142,7 @@ class Subproblem:
         return (units - self.best.close) * self.best.scale.unit
 
     def evaluate(
-        self, multipliers: RowVector, rows: CutRows | None = None, pool: ThreadPoolExecutor | None = None
+        self, multipliers: RowVector, rows: CutRows | None = None, pool: Pool | None = None
     ) -> Bound:
         """Returns the bound of multipliers.
 

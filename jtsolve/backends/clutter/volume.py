@@ -34,13 +34,13 @@ from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.backends.clutter.subproblem import Subproblem
     from jtsolve.core.scores import Stoppable
+    from jtsolve.core.threads import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ _HALF = 0.5
 class Volume:
     """The volume algorithm on one subproblem, which keeps the best multipliers."""
 
-    def __init__(self, subproblem: Subproblem, creep: float, pool: ThreadPoolExecutor | None) -> None:
+    def __init__(self, subproblem: Subproblem, creep: float, pool: Pool | None) -> None:
         self.subproblem, self.creep, self.pool = subproblem, creep, pool
         self.length, self.alpha, self.share = VOLUME.first_length, VOLUME.first_alpha, VOLUME.near
         self.last = subproblem.evaluate(subproblem.multipliers)

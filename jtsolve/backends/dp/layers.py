@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +13,7 @@ from jtsolve.backends.dp.plan import ADDITION, LANES, NEIGHBOUR
 from jtsolve.backends.dp.ranks import positions_of, table_offsets
 from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.scores import StoppedError
-from jtsolve.core.threads import run_tasks
+from jtsolve.core.threads import Pool, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +80,7 @@ class LayeredTables:
                 if not report(done=size / self.plan.m, note=f"layer {size} of {self.plan.m}"):
                     raise StoppedError
             return
-        pool = ThreadPoolExecutor(self.workers)
+        pool = Pool(self.workers)
         try:
             self._layers(pool)
         finally:
@@ -91,7 +90,7 @@ class LayeredTables:
         """See `trace.Tables`."""
         return self.g[cells]
 
-    def _layers(self, pool: ThreadPoolExecutor) -> None:
+    def _layers(self, pool: Pool) -> None:
         """Runs the layers by |U ∖ block|: for each, the splits of all C, then all U.
 
         The cells of one layer and one 2·|U ∩ block| + |C| do not depend on one another.
@@ -153,7 +152,7 @@ class LayeredTables:
             call = partial(finish_g, members, *groups, entry.bits, part, lows, *tables)
             yield _Chunk(seconds * share, call)
 
-    def _run(self, pool: ThreadPoolExecutor, tasks: Sequence[_Chunk], note: str) -> None:
+    def _run(self, pool: Pool, tasks: Sequence[_Chunk], note: str) -> None:
         """Runs tasks on all threads; polls the report after each."""
         if self.workers == 1:  # no pool: other backends solve thousands of small problems here
             for task in tasks:

@@ -6,7 +6,6 @@ groups of small problems. Each thread solves a batch; the batches do not depend 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +16,7 @@ from jtsolve.backends.support.report import DerivedReport
 from jtsolve.core.backend import Backend, Report, SmallTask, SolvesSmall
 from jtsolve.core.problem import Problem, ProblemFeature
 from jtsolve.core.run import Limits
+from jtsolve.core.threads import Pool
 from jtsolve.core.varset import VarSet, is_subset, members, renumbered
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class RegionSolver:
         self.report = DerivedReport(report, lambda _news: None, same_problem=False)
         self.inner = Limits(memory=limits.memory_bytes, threads=1, seed=limits.seed)
         self.small = small_solver(exact, problem, region)
-        self.pool = ThreadPoolExecutor(limits.workers) if self.small and limits.workers > 1 else None
+        self.pool = Pool(limits.workers) if self.small and limits.workers > 1 else None
 
     @property
     def group(self) -> int:
