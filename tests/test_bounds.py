@@ -224,17 +224,16 @@ def test_the_bound_of_many_real_columns_is_useful_if_there_are_more_rows() -> No
 @pytest.mark.parametrize("score", [GaussianBic(), Bge()], ids=lambda score: score.name)
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 def test_no_tree_of_real_numbers_exceeds_a_priced_bound(score: GaussianBic | Bge, size: int) -> None:
-    table = real_table(5, 40, size)
-    scores = DataScores(table, score, size)
     fitting = [tree for tree in trees(5) if max(one.bit_count() for one in tree.cliques) <= size]
-    best = max(tree.score(scores) for tree in fitting)
-    bounds = list(islice(scores.tree_bounds(size, best, 1, lambda: None), 8))
-    assert bounds == sorted(bounds, reverse=True)
-    assert bounds[-1] >= best - 1e-6
-    first = family_bound(problem_from_table(table, score, max_size=size))
-    if score == GaussianBic():
-        assert bounds[0] == pytest.approx(first, rel=1e-7)
-    assert bounds[0] >= first - 1e-6
+    for rows, lead in ((40, 0.0), (7, 5.0)):
+        table = real_table(5, rows, size)
+        scores = DataScores(table, score, size)
+        best = max(tree.score(scores) for tree in fitting)
+        bounds = list(islice(scores.tree_bounds(size, best - lead, 1, lambda: None), 8))
+        assert bounds == sorted(bounds, reverse=True)
+        assert bounds[-1] >= best - 1e-6
+        if score == GaussianBic():
+            assert bounds[0] <= family_bound(problem_from_table(table, score, max_size=size)) + 1e-6
 
 
 def test_prices_improve_the_bound_of_the_best_families() -> None:
@@ -242,13 +241,13 @@ def test_prices_improve_the_bound_of_the_best_families() -> None:
     tree = solve(Problem(tuple(Variable(f"V{v}") for v in range(12)), scores), Forward(), Run()).tree
     assert tree is not None
     first, *_, last = scores.tree_bounds(3, tree.score(scores), 2, lambda: None)
-    assert last - tree.score(scores) < 0.9 * (first - tree.score(scores))
+    assert last - tree.score(scores) < 0.3 * (first - tree.score(scores))
 
 
 def test_a_bound_of_real_numbers_needs_neither_rows_nor_memory() -> None:
-    scores = DataScores(real_table(60, 50, 0), GaussianBic(), 3)
-    found = Problem(tuple(Variable(f"V{v}") for v in range(60)), scores)
-    small = Limits(time=3.0, memory=resident_memory() + 255_000_000)
+    scores = DataScores(real_table(120, 50, 0), GaussianBic(), 3)
+    found = Problem(tuple(Variable(f"V{v}") for v in range(120)), scores)
+    small = Limits(time=3.0, memory=resident_memory() + 320_000_000)
     tree = solve(found, Forward(), Run()).tree
     assert tree is not None
     result = solve(found, ClutterCuts(start=Forward()), Run(small))

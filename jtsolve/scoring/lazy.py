@@ -13,7 +13,6 @@ from jtsolve.core.scores import Stoppable, StoppedError
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.mixed import MixedScorer
-from jtsolve.scoring.priced import priced_bounds, seconds_of_search
 from jtsolve.scoring.scorer import GaussianScorer
 from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import tabulate_with
@@ -129,12 +128,16 @@ class DataScores:
 
     def bounding_seconds(self, size: int, workers: int) -> float:
         """See `core.scores.Bounding`."""
+        from jtsolve.scoring.priced import seconds_of_search
+
         return inf if self._gaussian is None else seconds_of_search(self.n, size, workers)
 
     def tree_bounds(
         self, size: int, target: float, workers: int, proceed: Callable[[], object]
     ) -> Iterator[float]:
         """See `core.scores.Bounding`."""
+        from jtsolve.scoring.priced import priced_bounds
+
         if self._gaussian is None:
             return iter(())
         return priced_bounds(self._gaussian, size, target, workers, proceed)

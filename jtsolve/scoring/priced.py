@@ -1,36 +1,42 @@
-"""Bounds of Gaussian trees: the best families, with prices on edges that contradict each other.
+"""Bounds of Gaussian trees: the best families, with prices on what contradicts each other in them.
 
-A tree scores Σ_v w(v, P_v), with P_v the earlier neighbours of v in a perfect order (`jtsolve.families`). Any
-two members of P_v are adjacent, and an edge is in the family of one end only. With x(v, P) = 1 for the
-families of the tree and y(ab) = Σ_{P ∋ b} x(a, P) + Σ_{P ∋ a} x(b, P),
+A tree scores Σ_v w(v, P_v), with P_v the earlier neighbours of v in a perfect order (`jtsolve.families`) from
+any root. The first column of a set S, a *cluster*, has no parent in S, and any two members of P_v are
+adjacent. So with x(v, P) = 1 for the families of the tree,
 
-    y(ab) ≤ 1,     Σ_{P ∋ a, b} x(v, P) ≤ y(ab)     for all a, b, v.
+    Σ_{v ∈ S} Σ_{P: P ∩ S ≠ ∅} x(v, P) ≤ |S| − 1      for every cluster S,
+    Σ_{P ∋ a, b} x(v, P) ≤ Σ_{P ∋ b} x(a, P) + Σ_{P ∋ a} x(b, P)      for every *link* v, a, b.
 
-With multipliers λ(ab), μ(v, ab) ≥ 0 of these rows, no tree scores more than
+With multipliers λ(S), μ(v, ab) ≥ 0 of these rows, no tree scores more than
 
-    Σ_v max_P [ w(v, P) − Σ_{u ∈ P} (λ(uv) − Σ_t μ(t, uv)) − Σ_{a, b ∈ P} μ(v, ab) ] + Σ λ(ab),
+    Σ_v max_P [ w(v, P) − Σ_{S ∋ v: P ∩ S ≠ ∅} λ(S) − Σ_{a, b ∈ P} μ(v, ab) + Σ_{u ∈ P} Σ_t μ(t, uv) ]
+    + Σ_S (|S| − 1) λ(S).
 
-less the least loss of a vertex without parents, since one has none. For P with s members, w is at most
-c − β ln σ²(v | P), so that the best P minimises the product of σ² and prices; `kernels.families` searches all
-sets. The first bound, without prices, is that of the best families. Subgradient steps on the families found
-so far then set the prices, and all sets are searched again.
+The root has no parents and is in no cluster. For P with s members, w is at most c − β ln σ²(v | P), so that
+the best P minimises the product of σ² and prices; `kernels.families` searches all sets. The first bound,
+without prices, is that of the best families. Then, in turns, subgradient steps on the families found so far
+set the prices, rows that their average violates are added (`family_lp`), and the sets of the most promising
+columns are searched; after a few turns, all sets are.
 
-Time of a search: n C(n, s) steps of about a nanosecond. Memory: s n² numbers a thread.
+Time of a search: n C(n, s) steps of about a nanosecond. Memory: s n² numbers a thread, and a few hundred
+families of each column, with about as many rows each.
 
 References:
+    Jaakkola, Sontag, Globerson and Meila, Learning Bayesian network structure using LP relaxations, AISTATS
+    2010 (clusters and their multipliers). Cussens, Bayesian network learning with cutting planes, UAI 2011.
     Held, Wolfe and Crowder, Validation of subgradient optimization, Mathematical Programming 6, 1974.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from math import comb, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jtsolve.core.threads import Pool
+from jtsolve.scoring.family_lp import Families, Rows
 from jtsolve.scoring.scorer import log_least_variances
 
 if TYPE_CHECKING:
@@ -42,17 +48,17 @@ if TYPE_CHECKING:
 
 _NANOSECONDS = 1.0
 """Time of a column and a set, measured with 100 and 452 columns."""
-_SEARCHES = 30
-"""Maximum number of searches, after which the bound hardly falls."""
-_STEPS, _PATIENCE, _SHRINK, _MOMENTUM = 100, 6, 0.75, 0.6
-"""Number of subgradient steps between two searches; number of steps without a better bound after which the
-length shrinks, and its factor; weight of the last direction."""
-_NEAR = 0.4
-"""Largest loss of listed families, as a share of the mean gain of a column."""
+_SEARCHES, _TURNS = 30, 8
+"""Maximum numbers of searches of all sets, and of turns between two."""
+_PROMISING = 80
+"""Number of columns whose sets are searched in turns, for each column."""
+_NEAR, _FAR = 0.6, 4.0
+"""Largest loss of families that are listed, and of those that stay, as shares of the mean gap of a column. In
+short lists multipliers overfit."""
+_LEVEL = 0.4
+"""Share of the gap that turns close before all sets are searched again."""
 _ENDED = 1e-3
-"""Searches end when new families raise the bound by a smaller share of the gap."""
-_FORBIDDING = 1e200
-"""A prohibitive price."""
+"""Searches end when the bound changes by a smaller share of the gap."""
 _ROUNDING = 1e-9
 """Relative rounding error of sums of n weights."""
 
@@ -85,76 +91,117 @@ def priced_bounds(
     weights = _Weights.of(scorer, size)
     if weights is None:
         return
-    n, single, bound, listed = scorer.table.n, weights.single, inf, -inf
-    prices, links = np.zeros((n, n)), _Links(np.zeros(0, dtype=np.int64), np.zeros(0))
-    known = _Families(np.zeros((0, size), dtype=np.int64), np.zeros(0))
-    step = 1.0  # as a share of Polyak's step to the target
+    root = int(np.square(weights.correlation).sum(axis=0).argmax())
+    known = Families.without_parents(weights.single, size)
+    dual = _Dual(weights, root, target, workers, proceed, Rows.none(scorer.table.n), known)
+    bound = before = inf
     for _ in range(_SEARCHES):
-        gains, found = single.copy(), []
-        for s in range(1, size):
-            values, sets = weights.search(s, prices, links, workers, proceed)
-            first, v = np.nonzero(np.isfinite(values))
-            padded = np.full((v.size, size), n)
-            padded[:, 0], padded[:, 1 : s + 1] = v, sets[first, v]
-            found.append(_Families(padded, values[first, v]))
-            np.maximum.at(gains, v, values[first, v])
-        total = float(gains.sum() + np.triu(prices, 1).sum() - (gains - single).min())
-        bound = min(bound, total + _ROUNDING * float(np.abs(gains).sum()))
-        yield bound
-        if total - listed < _ENDED * (total - target):
+        values = dual.known.values(dual.rows)
+        found = dual.search(dual.known.best(values), None)
+        if found.total == inf:  # dependent columns
             return
-        least = gains - _NEAR * float((gains - single).mean())
-        for one in found:
-            kept = one.values >= least[one.sets[:, 0]]
-            true = one.values + _charges(one.sets, _net(prices, links), links)
-            known = known.joined(_Families(one.sets[kept], true[kept]))
-        listed, prices, links, step = known.priced(
-            single, prices, links, target=target, step=step, proceed=proceed
+        bound = min(bound, found.total + _ROUNDING * found.magnitude)
+        yield bound
+        gap = found.total - target
+        if gap <= 0 or abs(before - found.total) < _ENDED * gap:
+            return
+        before = found.total
+        columns = dual.listed(values, found, gap)
+        for _ in range(_TURNS):
+            if dual.turn(columns) < target + _LEVEL * gap:
+                break
+
+
+class _Found(NamedTuple):
+    """Families that a search found, their values, and the best value of each column.
+
+    Attributes:
+        sets: sorted by column, padded with n.
+        values: weights less prices.
+        best: shape (n,).
+        total: the bound, if all sets were searched.
+        magnitude: of the numbers in it.
+    """
+
+    sets: NDArray[np.int64]
+    values: NDArray[np.float64]
+    best: NDArray[np.float64]
+    total: float
+    magnitude: float
+
+
+@dataclass(slots=True, eq=False)
+class _Dual:
+    """The LP over listed families, and the searches that extend the list."""
+
+    weights: _Weights
+    root: int
+    target: float
+    workers: int
+    proceed: Callable[[], object]
+    rows: Rows
+    known: Families
+    near: float = inf
+    step: float = 1.0
+
+    def search(self, best: NDArray[np.float64], columns: NDArray[np.int64] | None) -> _Found:
+        """Searches families better than the best listed ones, or near them; see `_Weights.search`."""
+        floor = best - self.near
+        floor[self.root] = inf
+        sets, values = self.weights.search(self.rows, floor, columns, self._run)
+        best = best.copy()
+        np.maximum.at(best, sets[:, 0], values)
+        amounts, limits = self.rows.multipliers, self.rows.limits
+        total = float(best.sum() + amounts @ limits)
+        return _Found(sets, values, best, total, float(np.abs(best).sum() + amounts @ (limits + 1)))
+
+    def _run(self, task: Callable[[int], None]) -> None:
+        def polled(at: int) -> None:
+            self.proceed()
+            task(at)
+
+        with Pool(self.workers) as pool:
+            list(pool.map(polled, range(len(self.weights.logs))))
+
+    def listed(self, values: NDArray[np.float64], found: _Found, gap: float) -> NDArray[np.int64]:
+        """Lists the families near the best ones, and returns the most promising columns for each column.
+
+        Args:
+            values: of the listed families.
+            found: by a search of all sets.
+            gap: between its total and the target.
+        """
+        sets, n = self.known.sets, len(found.best)
+        self.near = _NEAR * gap / n
+        columns = _promising(sets, values, found)
+        self.known = self.known.kept(values >= found.best[sets[:, 0]] - _FAR * self.near)
+        near = found.values >= found.best[found.sets[:, 0]] - self.near
+        self.known = self.known.joined(found.sets[near], found.values[near], self.rows)
+        return columns
+
+    def turn(self, columns: NDArray[np.int64]) -> float:
+        """Improves the multipliers, adds families and rows, and returns the total of a search in columns."""
+        self.rows, best, shares, self.step = self.known.ascended(
+            self.rows, self.target, self.step, self.proceed
         )
+        found = self.search(best, columns)
+        rows = self.rows.separated(self.known.sets, shares, self.root)
+        self.known = self.known.joined(found.sets, found.values, self.rows)
+        self.rows = rows
+        return found.total
 
 
-class _Links(NamedTuple):
-    """Positive multipliers μ(v, ab) by increasing keys (v n + a) n + b with a < b."""
-
-    keys: NDArray[np.int64]
-    amounts: NDArray[np.float64]
-
-    def of(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Returns the multipliers of keys; 0 for others."""
-        if not self.keys.size:
-            return np.zeros(keys.shape)
-        at = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
-        return np.where(self.keys[at] == keys, self.amounts[at], 0.0)
-
-    def relief(self, n: int) -> NDArray[np.float64]:
-        """Returns Σ_v μ(v, ab), shape (n, n)."""
-        sums = np.zeros(n * n)
-        np.add.at(sums, self.keys % n**2, self.amounts)
-        square = sums.reshape(n, n)
-        return square + square.T
-
-
-def _net(prices: NDArray[np.float64], links: _Links) -> NDArray[np.float64]:
-    """Returns the price of each parent, shape (n + 1, n + 1), 0 for the padding."""
-    n = len(prices)
-    net = np.zeros((n + 1, n + 1))
-    net[:n, :n] = prices - links.relief(n)
-    return net
-
-
-def _keys(sets: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Returns the keys of the links of families, shape (pairs, count); -1 for pairs with padding."""
-    v, parents = sets[:, 0], sets[:, 1:]  # increasing, the padding last
-    pairs = combinations(range(parents.shape[1]), 2)
-    keys = [np.where(parents[:, j] < n, (v * n + parents[:, i]) * n + parents[:, j], -1) for i, j in pairs]
-    return np.array(keys, dtype=np.int64).reshape(-1, len(sets))
-
-
-def _charges(sets: NDArray[np.int64], net: NDArray[np.float64], links: _Links) -> NDArray[np.float64]:
-    """Returns the sum of the prices of each family."""
-    paid: NDArray[np.float64] = net[sets[:, :1], sets[:, 1:]].sum(axis=1)
-    linked: NDArray[np.float64] = links.of(_keys(sets, len(net) - 1)).sum(axis=0)
-    return paid + linked
+def _promising(known: NDArray[np.int64], values: NDArray[np.float64], found: _Found) -> NDArray[np.int64]:
+    """Returns each column and, in order, those in its best families, shape (n, columns)."""
+    n = len(found.best)
+    best = np.full((n, n + 1), np.finfo(np.float64).min)
+    for sets, worth in ((known, values), (found.sets, found.values)):
+        for j in range(1, sets.shape[1]):
+            np.maximum.at(best, (sets[:, 0], sets[:, j]), worth)
+    others = best[:, :n]
+    np.fill_diagonal(others, -inf)
+    chosen = np.sort(np.argsort(-others, axis=1, kind="stable")[:, : min(n - 1, _PROMISING)], axis=1)
+    return np.hstack([np.arange(n)[:, None], chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,106 +249,58 @@ class _Weights:
 
     def search(
         self,
-        s: int,
-        prices: NDArray[np.float64],
-        links: _Links,
-        workers: int,
-        proceed: Callable[[], object],
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Returns the best families of s parents, less prices, by their first parent and the column.
+        rows: Rows,
+        floor: NDArray[np.float64],
+        columns: NDArray[np.int64] | None,
+        run: Callable[[Callable[[int], None]], None],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Searches families with larger values, weights less prices, than a floor.
+
+        Args:
+            rows: their multipliers give the prices.
+            floor: shape (n,); inf for a column without parents.
+            columns: each column followed by its possible parents, increasing; None for all sets.
+            run: calls a function with all numbers below n, in any order.
 
         Returns:
-            The values, shape (n, n), -inf for none, and the parents, shape (n, n, s), increasing.
+            The best family of each column, number of parents and first parent, sorted by column and padded
+            with n, and the values; inf if columns are dependent.
         """
-        from jtsolve.scoring.kernels.families import least_priced
+        n, size = len(self.logs), len(self.slopes) + 1
+        families, values = [np.zeros((0, size), dtype=np.int64)], [np.zeros(0)]
+        for s in range(1, size):
+            slope, constant = self.slopes[s - 1], self.constants[s - 1]
+            with np.errstate(over="ignore"):
+                limits = np.exp((constant - floor) / slope - self.logs)
+            least, chosen = self._least(s, rows, limits, columns, run)
+            better, at = np.nonzero(least < limits[:, None])
+            padded = np.full((len(better), size), n)
+            padded[:, 0], padded[:, 1 : s + 1] = better, chosen[better, at]
+            families.append(padded)
+            with np.errstate(divide="ignore"):
+                logs = np.log(np.maximum(least[better, at], 0.0))
+            values.append(constant - slope * (self.logs[better] + logs))
+        sets, found = np.concatenate(families), np.concatenate(values)
+        order = np.argsort(sets[:, 0], kind="stable")
+        return sets[order], found[order]
 
-        n, slope = len(self.logs), self.slopes[s - 1]
-        factors = np.exp(_net(prices, links)[:n, :n] / slope)
-        np.fill_diagonal(factors, _FORBIDDING)
-        pairs, at = np.unique(links.keys % n**2, return_inverse=True)
-        rank = np.zeros(n * n, dtype=np.int64)
-        rank[pairs] = np.arange(1, pairs.size + 1)
-        place = rank.reshape(n, n) + rank.reshape(n, n).T
-        pair_prices = np.ones((pairs.size + 1, n))
-        pair_prices[at + 1, links.keys // n**2] = np.exp(links.amounts / slope)
-        least, sets = np.full((n, n), inf), np.zeros((n, n, s), dtype=np.int64)
-
-        def task(first: int) -> None:
-            proceed()
-            least_priced(self.correlation, factors, place, pair_prices, s, first, least[first], sets[first])
-
-        with Pool(workers) as pool:
-            list(pool.map(task, range(n)))
-        if not (least > 0).all():  # dependent columns, up to rounding
-            return np.full((n, n), inf), sets
-        with np.errstate(divide="ignore"):
-            values = self.constants[s - 1] - slope * (self.logs + np.log(least))
-        return values, sets
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Families:
-    """Families as columns followed by their increasing parents, padded with n; and their weights."""
-
-    sets: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-    def joined(self, other: _Families) -> _Families:
-        """Returns the union, sorted."""
-        sets = np.concatenate([self.sets, other.sets])
-        sets, at = np.unique(sets, axis=0, return_index=True)
-        return _Families(sets, np.concatenate([self.values, other.values])[at])
-
-    def priced(
+    def _least(
         self,
-        single: NDArray[np.float64],
-        prices: NDArray[np.float64],
-        links: _Links,
-        *,
-        target: float,
-        step: float,
-        proceed: Callable[[], object],
-    ) -> tuple[float, NDArray[np.float64], _Links, float]:
-        """Returns the least bound over these families by subgradient steps, its prices, and the last step."""
-        n = single.size
-        owner, parents = self.sets[:, 0], self.sets[:, 1:]
-        starts = np.flatnonzero(np.diff(owner, prepend=-1))
-        keys, place = np.unique(_keys(self.sets, n), return_inverse=True)
-        place = place.reshape(-1, len(owner))
-        amounts, real = links.of(keys), keys >= 0
-        ends = np.where(real, keys % n**2, n * n)
-        best, kept = inf, (prices, amounts)
-        stalled = 0
-        move: tuple[NDArray[np.float64], NDArray[np.float64]] = np.zeros((n, n)), np.zeros(keys.size)
-        for _ in range(_STEPS):
-            proceed()
-            net = _net(prices, _Links(keys[real], amounts[real]))
-            values = self.values - net[owner[:, None], parents].sum(axis=1) - amounts[place].sum(axis=0)
-            top = np.maximum.reduceat(values, starts)
-            gains = single.copy()
-            gains[owner[starts]] = np.maximum(gains[owner[starts]], top)
-            bound = float(gains.sum() + np.triu(prices, 1).sum() - (gains - single).min())
-            if bound < best:
-                best, kept, stalled = bound, (prices, amounts), 0
-            elif (stalled := stalled + 1) > _PATIENCE:
-                step, stalled = step * _SHRINK, 0
-            # The first of the best families of each column.
-            at = np.flatnonzero(values >= gains[owner])
-            at = at[np.diff(owner[at], prepend=-1) > 0]
-            arcs = np.zeros((n + 1, n + 1))
-            arcs[owner[at, None], parents[at]] = 1.0
-            edges = (arcs + arcs.T)[:n, :n]
-            excess = np.where((prices > 0) | (edges > 1), edges - 1, 0.0)
-            np.fill_diagonal(excess, 0.0)
-            used = np.bincount(place[:, at].ravel(), minlength=keys.size)
-            lack = np.where(real, used - np.append(edges, 0.0)[ends], 0.0)
-            lack[(amounts <= 0) & (lack < 0)] = 0.0
-            move = excess + _MOMENTUM * move[0], lack + _MOMENTUM * move[1]
-            norm = float(np.square(move[0]).sum() / 2 + np.square(move[1]).sum())
-            if norm == 0:
-                break
-            length = step * max(bound - target, 1.0) / norm
-            prices = np.maximum(0.0, prices + length * move[0])
-            amounts = np.where(real, np.maximum(0.0, amounts + length * move[1]), 0.0)
-        prices, amounts = kept
-        return best, prices, _Links(keys[amounts > 0], amounts[amounts > 0]), step
+        s: int,
+        rows: Rows,
+        limits: NDArray[np.float64],
+        columns: NDArray[np.int64] | None,
+        run: Callable[[Callable[[int], None]], None],
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Returns the least products of variance and prices below limits, by column and first parent."""
+        from jtsolve.scoring.kernels.families import search_all, search_near
+
+        n, prices = len(limits), rows.prices(self.slopes[s - 1])
+        if columns is None:
+            least, chosen = np.tile(limits, (n, 1)), np.zeros((n, n, s), dtype=np.int64)
+            run(lambda at: search_all(self.correlation, *prices, at, least[at], chosen[at]))
+            return least.T, chosen.transpose(1, 0, 2)
+        least = np.tile(limits[:, None], columns.shape[1])
+        chosen = np.zeros((*least.shape, s), dtype=np.int64)
+        run(lambda at: search_near(self.correlation, columns[at], *prices, least[at], chosen[at]))
+        return least, chosen

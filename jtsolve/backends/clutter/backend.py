@@ -80,8 +80,9 @@ _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
 _BYTES_PER_SET = 3000
 """Memory of thousands of cuts and copies. Measured: 1400 to 3900."""
-_BYTES_PER_PAIR = 150
-"""Memory of priced bounds, for each pair of columns and number of parents."""
+_BYTES_PER_PAIR, _BYTES_PER_COLUMN = 150, 2000
+"""Memory of priced bounds: for each pair of columns and size of sets; and for each column, times the fifth
+power of the size. Measured: 0.2 MB a column with sets of three, 2 MB with sets of four."""
 _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
 """Rough rates for predictions; no limit relies on them. The first rate is for all families with 20 variables,
 the second for families that the first ascent leaves: 29,841 on plants took 14 s."""
@@ -143,7 +144,9 @@ class ClutterCuts:
         if lists:
             memory = resident_memory() + _LIBRARIES + memory_of_list(problem)
         elif self._only_bounds(problem, limits):
-            memory = resident_memory() + _LIBRARIES + _BYTES_PER_PAIR * problem.n**2 * problem.max_clique_size
+            n, size = problem.n, problem.max_clique_size
+            memory = _BYTES_PER_PAIR * n**2 * size + _BYTES_PER_COLUMN * n * size**5
+            memory += resident_memory() + _LIBRARIES
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if lists:
             assert isinstance(problem.scores, DataScores), "lists are of such scores"
