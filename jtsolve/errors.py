@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from contextlib import ContextDecorator
 from inspect import isfunction
+from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jtsolve.options import DOOR, worded
@@ -22,7 +24,7 @@ from jtsolve.options import DOOR, worded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jtsolve.options import Door
+    from jtsolve.options import Door, Option
 
 _Kind = TypeVar("_Kind")
 
@@ -64,6 +66,26 @@ def name_list(names: Sequence[str]) -> str:
     """Returns the first names in quotes, and the number of others."""
     shown = ", ".join(f"'{name}'" for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"  # noqa: PLR2004 - a line of text
+
+
+def require_type(option: Option, value: Any) -> None:
+    """Checks the type of a value from Python: a number, True or False, or a path where the option is one.
+
+    Raises:
+        ChoiceError: it is another.
+    """
+    if value is None or value is option.default:
+        return
+    is_bool = type(value).__name__ in ("bool", "bool_")  # bool_ is that of numpy
+    checks = {
+        bool: (is_bool, "True or False"),
+        int: (isinstance(value, Integral) and not is_bool, "a whole number"),
+        float: (isinstance(value, Real) and not is_bool, "a number"),
+        Path: (not (is_bool or isinstance(value, Real)), "a path"),
+    }
+    fits, words = checks.get(option.type, (True, ""))
+    if not fits:
+        raise ChoiceError(f"{option.name}={on_one_line(repr(value), 60)}: give {words}")
 
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:

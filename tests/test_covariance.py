@@ -109,7 +109,7 @@ def test_a_faulty_matrix_is_refused(change: Any, words: str, matrix: pd.DataFram
     [
         ({}, "give rows="),
         ({"rows": 0}, "whole number of 1 or more"),
-        ({"rows": 2.5}, "whole number of 1 or more"),
+        ({"rows": 2.5}, "give a whole number"),
         ({"rows": 80, "score": "bdeu"}, 'give score="gaussian-bic"'),
         ({"rows": 80, "score": "cg"}, 'give score="gaussian-bic"'),
         ({"rows": 80, "executor": "dask"}, "no rows to count by partitions; leave out executor="),

@@ -139,7 +139,7 @@ def test_the_union_has_exactly_the_trees_of_the_cliques_given(seed: int) -> None
 # The rounds.
 
 
-@pytest.mark.parametrize("seed", [0, 1, 10])
+@pytest.mark.parametrize("seed", [0, 8, 10])
 def test_it_merges_trees_into_better_ones_up_to_the_optimum(seed: int) -> None:
     problem = named(gaussian(seed, 10, 3))
     optimum = solve(problem, DynamicProgramming()).score

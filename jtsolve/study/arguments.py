@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
-from numbers import Integral
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +13,7 @@ from jtsolve.console import display_here
 from jtsolve.core.machine import allow_memory, cores, memory_bytes
 from jtsolve.core.outputs import one_call
 from jtsolve.core.run import LOGGER, Console, Limits, Run
-from jtsolve.errors import ChoiceError, at
+from jtsolve.errors import ChoiceError, at, require_type
 from jtsolve.options import (
     BACKEND,
     CONSTRAINTS,
@@ -25,6 +24,7 @@ from jtsolve.options import (
     SEED,
     THREADS,
     TIME,
+    TREEWIDTH,
     Door,
     Option,
     worded,
@@ -88,6 +88,8 @@ def with_options(
             names = [*(one.name for one in options), *["reading"] * reading]
             given = Given(**{name: bound.arguments.pop(name) for name in names})
             with at(Door.PYTHON), one_call():
+                for one in options:
+                    require_type(one, vars(given)[one.name])
                 return function(**bound.arguments, given=given)
 
         called.__signature__ = whole  # type: ignore[attr-defined]  # of `inspect`
@@ -132,8 +134,7 @@ def treewidth_of(given: Any) -> int | None:
     Raises:
         ChoiceError: it is not.
     """
-    if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
-        raise ChoiceError(f"treewidth={given!r} is not a whole number; give one, or None for no bound")
+    require_type(TREEWIDTH, given)
     if given is not None and given < 0:
         raise ChoiceError(f"the treewidth is {given}; give a number of 0 or more")
     return given if given is None else int(given)

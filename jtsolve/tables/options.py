@@ -178,8 +178,6 @@ class Dialect:
     encoding: str = ENCODING.field()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.header, bool):
-            raise ChoiceError(f"header={self.header!r} is neither True nor False; give one of them")
         separator = SEPARATORS.get(str(self.separator), self.separator)
         if separator is not None and not _separates(separator):
             raise ChoiceError(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from jtsolve.core.files import read_file
 from jtsolve.core.formats import GRAPH, MODEL, TABLE, kind_of_suffix
 from jtsolve.core.run import Run
-from jtsolve.errors import ChoiceError, InputError, name_list, nearest_word, printable
+from jtsolve.errors import ChoiceError, InputError, name_list, nearest_word, printable, require_type
 from jtsolve.options import KEYWORDS, field_options
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
@@ -244,6 +244,7 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
             near = nearest_word(name, keywords := KEYWORDS | {known: known for known in known})
             hint = f"did you mean {keywords[near]}=? There" if near else "there"
             raise ChoiceError(f"there is no option '{name}'; {hint} are, for data, {', '.join(known)}")
+        require_type(known[name], value)
         if known[name].type is tuple:
             values[name] = tuple(map(label_of, value if is_listing(value) else (value,)))
         elif known[name] in (WEIGHTS, CROSSTAB, CLASS_COLUMN):
