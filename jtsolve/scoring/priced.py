@@ -95,21 +95,25 @@ def priced_bounds(
     known = Families.without_parents(weights.single, size)
     dual = _Dual(weights, root, target, workers, proceed, Rows.none(scorer.table.n), known)
     bound = before = inf
+    # With a target, the first turns are in the most correlated columns: they cost little.
+    columns = None if target == -inf else _most(np.abs(weights.correlation))
     for _ in range(_SEARCHES):
         values = dual.known.values(dual.rows)
-        found = dual.search(dual.known.best(values), None)
+        found = dual.search(dual.known.best(values), columns)
         if found.total == inf:  # dependent columns
             return
-        bound = min(bound, found.total + _ROUNDING * found.magnitude)
-        yield bound
         gap = found.total - target
-        if gap <= 0 or abs(before - found.total) < _ENDED * gap:
-            return
-        before = found.total
-        columns = dual.listed(values, found, gap)
+        if columns is None:
+            bound = min(bound, found.total + _ROUNDING * found.magnitude)
+            yield bound
+            if gap <= 0 or abs(before - found.total) < _ENDED * gap:
+                return
+            before = found.total
+        near = dual.listed(values, found, gap)
         for _ in range(_TURNS):
-            if dual.turn(columns) < target + _LEVEL * gap:
+            if dual.turn(near) < target + _LEVEL * gap:
                 break
+        columns = None
 
 
 class _Found(NamedTuple):
@@ -198,9 +202,14 @@ def _promising(known: NDArray[np.int64], values: NDArray[np.float64], found: _Fo
     for sets, worth in ((known, values), (found.sets, found.values)):
         for j in range(1, sets.shape[1]):
             np.maximum.at(best, (sets[:, 0], sets[:, j]), worth)
-    others = best[:, :n]
-    np.fill_diagonal(others, -inf)
-    chosen = np.sort(np.argsort(-others, axis=1, kind="stable")[:, : min(n - 1, _PROMISING)], axis=1)
+    return _most(best[:, :n])
+
+
+def _most(worth: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Returns each column and, in order, those of the greatest worth for it, shape (n, columns)."""
+    n = len(worth)
+    np.fill_diagonal(worth, -inf)
+    chosen = np.sort(np.argsort(-worth, axis=1, kind="stable")[:, : min(n - 1, _PROMISING)], axis=1)
     return np.hstack([np.arange(n)[:, None], chosen])
 
 
