@@ -47,7 +47,7 @@ COSTLY: Mapping[str, Share] = {
     "maxsat": Share(small=12, large=2, most=6, limits=5),
     "search": Share(small=8, large=2),
 }
-"""The share of each backend that does not run the whole contract: some 70 problems; of `search`, 110."""
+"""The share of each backend that does not run the whole contract: some 50 problems; of `search`, 80."""
 
 
 def share_of(name: str) -> Share:

@@ -101,7 +101,7 @@ class Case(NamedTuple):
         return random_problem(100 * self.n + self.seed, self.n, self.features)
 
 
-SEEDS = {0: (1, 3, 12, 12, 10), 1: (1, 3, 6, 5, 4), 2: (1, 2, 2, 2, 2)}
+SEEDS = {0: (1, 3, 12, 12, 10), 1: (1, 3, 6, 5, 4), 2: (1, 2, 2, 1, 1)}
 """Problems of 1, 2, 3, 4, 5 variables, by the number of constraints."""
 
 
@@ -192,7 +192,7 @@ def test_the_share_of_a_costly_backend_has_every_constraint(name: str) -> None:
     assert {case.n for case in run} >= {3, 4, 5}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=small_problems(allowed=FEATURES))
 def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: Tally) -> None:
     verify(problem, tally, f"{problem.digest()} {problem.constraints}")
