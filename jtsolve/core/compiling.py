@@ -6,7 +6,8 @@ parallel and the main thread can receive Ctrl-C; and is cached on disk, so that 
 
 The cache is beside the kernels, or in the user's cache folder where the package is read-only. Where neither
 is writable (a container with a read-only file system), numba would fail to load cached kernels; then each
-process compiles into a temporary folder.
+process compiles into a temporary folder. Under a limit on memory, numba is loaded and kernels are compiled
+only if both fit.
 
 numba distinguishes compiled functions of one name, such as the parts of `sort` and those of `argsort`, by
 numbers that it counts from 1 in every process. In kernels cached by different processes the same number may

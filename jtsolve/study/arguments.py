@@ -1,4 +1,4 @@
-"""Arguments of the Python functions, turned into the values underneath."""
+"""Arguments of the Python functions, and of commands, turned into the values underneath."""
 
 from __future__ import annotations
 

@@ -56,5 +56,5 @@ def grow_clusters(owner, parents, shares, ends, by_parent, root, violated, found
             for v in range(n):
                 if not inside[v] and v != root and free[v] - reach[v] < least:
                     least, u = free[v] - reach[v], v
-            if least > 0.3:
+            if least > 0.3:  # a violated cluster has less than 1 in all
                 break

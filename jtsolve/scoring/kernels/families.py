@@ -1,4 +1,4 @@
-"""Least variances of columns given sets of others, by successive conditioning."""
+"""Least variances of columns given sets of others, times prices of the sets, by successive conditioning."""
 
 from __future__ import annotations
 
