@@ -174,6 +174,7 @@ def test_evidence_that_is_impossible_together_is_distinguished_from_evidence_imp
         ({"X": "s0"}, "there is no 'X'"),
         ({"V0": "s9"}, "no state 's9'"),
         ({"V0": [1.0]}, "needs 2 finite non-negative numbers"),
+        ({"V0": ["x", "y"]}, "needs 2 finite non-negative numbers"),
         ({"V0": [1.0, -1.0]}, "needs 2 finite non-negative numbers"),
         ({"V0": [1.0, inf]}, "needs 2 finite non-negative numbers"),
     ],

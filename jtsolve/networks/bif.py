@@ -282,7 +282,8 @@ class _Parser:
     def _word(self, what: str) -> str:
         token = self._next()
         if not token.is_quoted and token.text in _PUNCTUATION:
-            raise self._error(token.line, f"{what} is missing before '{token.text}'", "insert it")
+            reason = f"{what} is missing before '{token.text}'"
+            raise self._error(token.line, reason, "insert it, or quote a name with such a sign")
         return token.text
 
     def _property(self) -> list[str]:

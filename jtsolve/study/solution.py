@@ -369,6 +369,9 @@ def fitted_by(
         "backend": backend_of(given.backend),
     }
     if isinstance(data, Solution):
+        from jtsolve.tables.reading import reading_of
+
+        reading_of(given.reading)  # refuses the name of no option
         elsewhere = {**given.reading, "score": score}
         useless = [f"{name}=" for name, value in elsewhere.items() if value is not None]
         useless += [str(EXECUTOR)] * (given.executor != EXECUTOR.default)

@@ -238,12 +238,16 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
     Discretisation(method='width', bins=2, by=None)
     """
     known = {option.name: option for option in DATA}
+    for name in given.keys() - known.keys():
+        near = nearest_word(name, keywords := KEYWORDS | {known: known for known in known})
+        hint = (
+            f"did you mean {keywords[near]}=?"
+            if near
+            else 'options of a score are in its name: "bdeu:ess=1".'
+        )
+        raise ChoiceError(f"there is no option '{name}'; {hint} For data, there are {', '.join(known)}")
     values = {name: value for name, value in given.items() if value is not None}
     for name, value in values.items():
-        if name not in known:
-            near = nearest_word(name, keywords := KEYWORDS | {known: known for known in known})
-            hint = f"did you mean {keywords[near]}=? There" if near else "there"
-            raise ChoiceError(f"there is no option '{name}'; {hint} are, for data, {', '.join(known)}")
         require_type(known[name], value)
         if known[name].type is tuple:
             values[name] = tuple(map(label_of, value if is_listing(value) else (value,)))

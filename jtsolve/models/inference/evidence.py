@@ -41,7 +41,10 @@ def state_likelihoods(column: Column, what: str | Sequence[float]) -> NDArray[np
         weight = np.zeros(column.arity)
         weight[column.code(what)] = 1.0
         return weight
-    weight = np.asarray(what, dtype=np.float64)
+    try:
+        weight = np.asarray(what, dtype=np.float64)
+    except (TypeError, ValueError):
+        weight = np.empty(0)  # a list of states, or of lists, is refused like a wrong number of numbers
     if weight.shape != (column.arity,) or not np.isfinite(weight).all() or weight.min() < 0:
         raise InputError(
             "evidence",
