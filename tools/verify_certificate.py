@@ -2,7 +2,8 @@
 
     python tools/verify_certificate.py INSTANCE RESULT CERTIFICATE
 
-It uses the standard library only, and nothing of the package jtsolve. Numbers are Python's integers and
+It uses the standard library only (for files packed with Zstandard, before Python 3.14, the package
+backports.zstd, if it is installed), and nothing of the package jtsolve. Numbers are Python's integers and
 fractions; a set is an integer with bit v for variable v. Exit code 0: the bound is proved; 1: it is not, with
 the reason.
 """
@@ -10,7 +11,6 @@ the reason.
 from __future__ import annotations
 
 import bz2
-import gzip
 import hashlib
 import io
 import json
@@ -22,6 +22,8 @@ import zlib
 from array import array
 from collections import Counter
 from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import accumulate, combinations, pairwise
 from math import comb, floor, inf, prod
 from operator import getitem, mul, or_
@@ -62,14 +64,42 @@ def unzipped(data: bytes) -> bytes:
     archive = zipfile.ZipFile(io.BytesIO(data))
     inside = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
     need(len(inside) == 1, "an archive has more than one file, or none")
+    need(data[-22 - len(archive.comment) :].startswith(b"PK\x05\x06"), "something follows the archive")
     return archive.read(inside[0])
 
 
-PACKINGS = {
-    ".gz": (b"\x1f\x8b", gzip.decompress),
-    ".bz2": (b"BZh", bz2.decompress),
-    ".xz": (b"\xfd7zXZ\0", lzma.decompress),
-    ".zip": (b"PK\x03\x04", unzipped),
+def streams(begin: Callable[[], Any]) -> Callable[[bytes], bytes]:
+    """Returns a function that unpacks whole streams one after another, with only zeros between them."""
+
+    def unpack(data: bytes) -> bytes:
+        parts = []
+        while data := data.lstrip(b"\0"):
+            stream = begin()
+            parts.append(stream.decompress(data))
+            need(stream.eof, "packed data are truncated")
+            data = stream.unused_data
+        return b"".join(parts)
+
+    return unpack
+
+
+def unpack_zstandard(data: bytes) -> bytes:
+    """Returns unpacked data, if Python has the module (from 3.14 on), or the package for it is installed."""
+    found = [name for name in ("compression", "backports") if find_spec(name) and find_spec(f"{name}.zstd")]
+    need(bool(found), "it is packed with Zstandard; unpack it first")
+    module = import_module(f"{found[0]}.zstd")
+    try:
+        return streams(module.ZstdDecompressor)(data)
+    except module.ZstdError as error:
+        raise ValueError(str(error)) from None
+
+
+PACKINGS: dict[str, tuple[tuple[bytes, ...], Callable[[bytes], bytes]]] = {
+    ".gz": ((b"\x1f\x8b",), streams(lambda: zlib.decompressobj(31))),
+    ".bz2": ((b"BZh",), streams(bz2.BZ2Decompressor)),
+    ".xz": ((b"\xfd7zXZ\0",), streams(lzma.LZMADecompressor)),
+    ".zst": ((b"\x28\xb5\x2f\xfd",), unpack_zstandard),
+    ".zip": ((b"PK\x03\x04", b"PK\x05\x06"), unzipped),
 }
 DAMAGES = (OSError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
@@ -77,10 +107,9 @@ DAMAGES = (OSError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.
 def read(path: str) -> Any:
     """Returns the JSON value in a file, which may be compressed."""
     data = Path(path).read_bytes()
-    unpack = next((unpack for magic, unpack in PACKINGS.values() if data.startswith(magic)), None)
+    unpack = next((unpack for magics, unpack in PACKINGS.values() if data.startswith(magics)), None)
     suffix = Path(path).suffix.lower()
     need(unpack is not None or suffix not in PACKINGS, f"its name ends in {suffix}, but it is not compressed")
-    need(data[:4] != b"\x28\xb5\x2f\xfd", "it is packed with Zstandard; unpack it first")
 
     def real(text: str) -> float:
         need(abs(value := float(text)) <= LARGEST, "a number is not finite")

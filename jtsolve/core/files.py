@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import codecs
 import errno
-import gzip
 import io
 import lzma
 import os
@@ -17,7 +16,7 @@ import zlib
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 from jtsolve.core.formats import files_in, require_readable
 from jtsolve.core.outputs import note_input
@@ -37,9 +36,10 @@ stops small files that decompress to hundreds of gigabytes."""
 _CHUNK = 1 << 20
 _MOST_PACKED = 1032
 """Maximum number of bytes that a byte of gzip data expands to."""
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_HEADER = _GZIP_MAGIC + b"\x08" + 6 * b"\0" + b"\xff"
+_GZIP_HEADER = b"\x1f\x8b\x08" + 6 * b"\0" + b"\xff"
 """Header of one member: deflated; no flags, time, or hint at the effort; unknown system (RFC 1952)."""
+_END_OF_ZIP = 22
+"""Bytes of the last record of an archive, without its comment."""
 _PRIVATE = 0o600
 _ZSTANDARD = ("compression.zstd", "backports.zstd")
 """From Python 3.14 on, and before it."""
@@ -100,7 +100,11 @@ def marked_encoding(begin: bytes) -> str | None:
 
 def _unzipped(stream: BinaryStream, source: str) -> BinaryStream:
     """Returns the only file of an archive."""
-    archive = zipfile.ZipFile(stream if stream.seekable() else io.BytesIO(stream.read()))
+    stream = stream if stream.seekable() else io.BytesIO(stream.read())
+    archive = zipfile.ZipFile(stream)
+    stream.seek(-_END_OF_ZIP - len(archive.comment), os.SEEK_END)
+    if stream.read(4) != b"PK\x05\x06":
+        raise zipfile.BadZipFile("something follows its end")
     inside = files_in(archive)
     if len(inside) != 1:
         held = ", ".join(inside[:3]) or "none"
@@ -112,13 +116,60 @@ def _unzipped(stream: BinaryStream, source: str) -> BinaryStream:
         raise InputError(source, "zip data", f"it cannot be unpacked ({error})", "unpack it first") from None
 
 
+class _Members(io.RawIOBase):
+    """The contents of packed data: whole streams one after another, with nothing but zeros between them.
+
+    Args:
+        stream: the packed data.
+        begin: returns the decompressor of a stream.
+    """
+
+    def __init__(self, stream: BinaryStream, begin: Callable[[], Any]) -> None:
+        self._stream, self._begin, self._data = stream, begin, b""
+        self._member = begin()
+
+    def readable(self) -> bool:
+        """Returns True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer, or a part of it; see `io.RawIOBase`.
+
+        Raises:
+            EOFError: the last stream is truncated.
+            Exception: of the decompressor: the data are damaged; see `_damages`.
+        """
+        found = b""
+        while not found:
+            if self._member.eof:
+                self._data = self._member.unused_data.lstrip(b"\0")
+                while not self._data and (piece := self._stream.read(_CHUNK)):
+                    self._data = piece.lstrip(b"\0")
+                if not self._data:
+                    return 0
+                self._member = self._begin()
+            hungry = not self._data and getattr(self._member, "needs_input", True)
+            if hungry:
+                self._data = self._stream.read(_CHUNK)
+            found = self._member.decompress(self._data, len(buffer))
+            if hungry and not (self._data or found or self._member.eof):
+                raise EOFError("its end is missing")
+            self._data = getattr(self._member, "unconsumed_tail", b"")
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def _streams(begin: Callable[[], Any]) -> _Unpacker:
+    return lambda stream, _: cast("BinaryStream", io.BufferedReader(_Members(stream, begin), _CHUNK))
+
+
 def _of_zstandard(stream: BinaryStream, source: str) -> BinaryStream:
     for module in _ZSTANDARD:
         try:
-            opener: Callable[[BinaryStream], BinaryStream] = import_module(module).ZstdFile
+            begin: Callable[[], Any] = import_module(module).ZstdDecompressor
         except ImportError:
             continue
-        return opener(stream)
+        return _streams(begin)(stream, source)
     remedy = "unpack it with 'zstd -d', or install backports.zstd"
     raise InputError(source, "", "it is packed with Zstandard, which this Python does not read", remedy)
 
@@ -130,12 +181,12 @@ def _damages() -> tuple[type[Exception], ...]:
 
 
 _Unpacker: TypeAlias = "Callable[[BinaryStream, str], BinaryStream]"
-_PACKINGS: dict[str, tuple[str, bytes, _Unpacker]] = {
-    "gz": ("gzip", _GZIP_MAGIC, lambda stream, _: cast("BinaryStream", gzip.GzipFile(fileobj=stream))),
-    "bz2": ("bzip2", b"BZh", lambda stream, _: bz2.BZ2File(stream)),
-    "xz": ("xz", b"\xfd7zXZ\0", lambda stream, _: lzma.LZMAFile(stream)),  # noqa: SIM115 - closed by `opened`
-    "zst": ("Zstandard", b"\x28\xb5\x2f\xfd", _of_zstandard),
-    "zip": ("zip", b"PK\x03\x04", _unzipped),
+_PACKINGS: dict[str, tuple[str, tuple[bytes, ...], _Unpacker]] = {
+    "gz": ("gzip", (b"\x1f\x8b",), _streams(lambda: zlib.decompressobj(16 + zlib.MAX_WBITS))),
+    "bz2": ("bzip2", (b"BZh",), _streams(bz2.BZ2Decompressor)),
+    "xz": ("xz", (b"\xfd7zXZ\0",), _streams(lzma.LZMADecompressor)),
+    "zst": ("Zstandard", (b"\x28\xb5\x2f\xfd",), _of_zstandard),
+    "zip": ("zip", (b"PK\x03\x04", b"PK\x05\x06"), _unzipped),  # the second of an archive without files
 }
 """By suffix: name, first bytes, and function that opens them."""
 _LONGEST_MAGIC = 6
@@ -244,7 +295,7 @@ def pack_gzip(data: bytes, *, numbers: bool = False) -> bytes:
         numbers: whether nearly all of it is numbers in full precision. They hardly repeat: without a search
             for repetitions, tables of scores are packed eight times as fast, and no worse.
 
-    >>> pack_gzip(b"a") == pack_gzip(b"a"), gzip.decompress(pack_gzip(b"a", numbers=True))
+    >>> pack_gzip(b"a") == pack_gzip(b"a"), zlib.decompress(pack_gzip(b"a", numbers=True), wbits=31)
     (True, b'a')
     """
     strategy = zlib.Z_HUFFMAN_ONLY if numbers else zlib.Z_DEFAULT_STRATEGY
