@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,6 @@ from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from commands import Command
 
@@ -208,7 +208,11 @@ def test_run_accepts_one_specification(command: Command, small: InstanceFile, tm
     spec = tmp_path / "spec.json"
     spec.write_bytes(to_json(make_spec(small)))
     assert command("run", spec, tmp_path / "other.json") == 2
-    assert command("run", spec, "--output", spec) == 2
+    before = Path(small.path).read_bytes()
+    for read in (spec, small.path):
+        assert command("run", spec, "--output", read) == 2
+        assert "the output would replace the input" in command.err
+    assert Path(small.path).read_bytes() == before
     assert command("run", tmp_path / "none.json") == 2
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from problems import gaussian, named
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.compare.folder import Folder
+from jtsolve.compare.folder import FILES, Folder
 from jtsolve.compare.grid import (
     Grid,
     expand,
@@ -285,6 +285,16 @@ def test_a_folder_without_a_comparison_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="cannot be created"):
         Folder(tmp_path / "file" / "run").make()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_whose_files_are_none_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    for make in (os.mkfifo, os.mkdir, lambda place: place.symlink_to(place)):
+        make(path)
+        with pytest.raises(InputError, match="it is no regular file"):
+            Folder(tmp_path).make()
+        path.rmdir() if path.is_dir() else path.unlink()
 
 
 # The judge

@@ -9,7 +9,7 @@ import typer
 from jtsolve.cli.options import LIMITS, Options, file_argument, file_option, with_options
 from jtsolve.cli.output import FAULTY, emit, print_faults, print_note, put
 from jtsolve.core.formats import RESULT
-from jtsolve.core.outputs import claim_outputs
+from jtsolve.core.outputs import claim_outputs, note_input
 from jtsolve.errors import ChoiceError
 from jtsolve.options import Option
 
@@ -84,6 +84,8 @@ def compare(
             options.grace,
         )
         plan = planned(instances, grid, jobs=jobs)
+        for spec in plan.specs:
+            note_input(spec.instance.path)
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)
@@ -141,7 +143,9 @@ def run(
 
     from jtsolve.compare.running.supervise import supervise
 
-    answer = supervise(read_spec(spec))
+    wanted = read_spec(spec)
+    note_input(wanted.instance.path)  # another process reads it
+    answer = supervise(wanted)
     assert answer is not None, "nothing cancels it here"
     put(to_json(answer), output)
 

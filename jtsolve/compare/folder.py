@@ -9,6 +9,7 @@ RUN/lock            held by the writing process; the system releases it when tha
 from __future__ import annotations
 
 import fcntl
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,7 @@ import msgspec
 
 from jtsolve.compare.spec import Row, Spec, read_row, to_json
 from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import decode_json
@@ -35,6 +37,10 @@ class ComparisonPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     created: str
     machine: dict[str, Any]
     specs: list[Spec]
+
+
+FILES = ("plan.json", "lock", "report.html", "runs.csv")
+"""Names of the files of a comparison, beside those of its runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +73,37 @@ class Folder:
             raise InputError(
                 str(self.path), "", "there is no comparison here", "give the --output of 'jtsolve compare'"
             )
+        self._require_regular_files()
         return decode_json(read_file(self.plan_path), ComparisonPlan, str(self.plan_path))
 
     def write_plan(self, plan: ComparisonPlan) -> None:
-        """Writes the plan, and creates the folder if necessary."""
+        """Writes the plan, and creates the folder if necessary.
+
+        Raises:
+            InputError: as `make`; or one of its files is an input of this call.
+        """
         self.make()
+        claim_outputs(*(self.path / name for name in FILES))
         write_atomically(self.plan_path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
 
     def make(self) -> None:
         """Creates the folder if it does not exist.
 
         Raises:
-            InputError: it cannot be created.
+            InputError: it cannot be created, or one of its files is a pipe, a device or a directory.
         """
-        try:
-            self.results.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                str(self.path), "", f"the folder cannot be created ({error.strerror})", "give another one"
-            ) from None
+        _make(self.results)
+        self._require_regular_files()
+
+    def _require_regular_files(self) -> None:
+        for path in (self.path / name for name in FILES):
+            if os.path.lexists(path) and not path.is_file():  # a pipe could block for ever
+                raise InputError(str(path), "", "it is no regular file", "remove it, or give another folder")
 
     def write_specs(self, specs: list[Spec]) -> list[Path]:
         """Writes one file per run, numbered from 1, and returns the paths."""
         folder = self.path / "specs"
-        folder.mkdir(exist_ok=True)
+        _make(folder)
         paths = [folder / f"{number:05d}.json" for number in range(1, len(specs) + 1)]
         for path, spec in zip(paths, specs, strict=True):
             write_atomically(path, to_json(spec))
@@ -127,7 +140,12 @@ class Folder:
             ChoiceError: another process holds the lock.
         """
         self.make()
-        with (self.path / "lock").open("a") as lock:
+        try:
+            lock = (self.path / "lock").open("a")
+        except OSError as error:
+            reason = f"it cannot be written ({error.strerror})"
+            raise InputError(str(self.path), "", reason, "give another folder") from None
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -136,3 +154,11 @@ class Folder:
                     "give another --output"
                 ) from None
             yield
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"the folder cannot be created ({error.strerror})"
+        raise InputError(str(folder.parent), "", reason, "give another one") from None
