@@ -86,7 +86,7 @@ TYPES: dict[str, SearchStrategy[Any]] = {
     "instants": SECONDS.map(lambda moment: moment.replace(tzinfo=dt.UTC)),
     "instants with an offset": SECONDS.map(lambda moment: moment.replace(tzinfo=OFFSET)),
     "durations": st.timedeltas(dt.timedelta(-9), dt.timedelta(9)),
-    "mixtures": st.sampled_from([1, "1", "01", True, "True", "x", 0, 2.5, "2.50"]),
+    "mixtures": st.sampled_from([1, "1", "01", True, "True", "x", 0, 1.0, 2.5, "2.50"]),
 }
 
 
@@ -629,6 +629,7 @@ OBJECTS_OF_PYTHON: dict[str, Any] = {
     "texts that are members of an enumeration": [Word.YES, Word.NO],
     "times with and without a zone": [dt.datetime(2024, 5, 1), dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)],  # noqa: DTZ001
     "numbers beyond double precision": np.array([0.1, 2.5], dtype=np.longdouble),
+    "a boolean and its number": [np.True_, 1.0],
     "decimals and infinity": [Decimal("Infinity"), Decimal("0.5")],
     "members of an enumeration": [Colour.RED, Colour.BLUE],
     "fractions": [Fraction(1, 3), Fraction(1, 2)],

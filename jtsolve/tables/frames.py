@@ -7,11 +7,12 @@ states, in their order. Of these packages, only polars has to be installed.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -245,8 +246,7 @@ def _plain_array(column: NDArray[Any]) -> NDArray[Any] | None:
 def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int64], bool]:
     """Returns a column of a type that polars has, or distinct values, their codes, and whether declared.
 
-    Equal values of different types count as distinct. Missing values have the code -1, or are among the
-    values.
+    Missing values have the code -1, or are among the values.
     """
     import polars as pl
 
@@ -267,45 +267,40 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         reason = f"a value of type {type(column).__name__} is no column"
         remedy = "give a list with a value for every row; or pandas.DataFrame(data)"
         raise InputError(FRAME, f"column '{name}'", reason, remedy)
-    is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
-    values = column.tolist() if is_plain else list(column)
-    types = _types(values[:_FIRST_ROWS])
-    if alone := _are_unequal(types):  # else, the other rows cannot change it
-        alone = _are_unequal(types := _types(values))
-        # Fails for values too large, for NA, and for half a surrogate pair.
-        with suppress(KeyError, TypeError, OverflowError, ValueError):
-            return pl.Series(values, dtype=getattr(pl, _OF_POLARS[*types,]))
-    # With types, since 1, 1.0 and True are equal.
-    keys = values if alone else zip(map(type, values), values, strict=True)
-    place: dict[Any, int] = defaultdict(count().__next__)
+    if is_pandas(column):
+        cells = column.to_numpy(copy=True)
+    else:
+        is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
+        values = column.tolist() if is_plain else list(column)
+        cells = np.fromiter(values, object, len(values))
     try:
-        codes = np.fromiter(map(place.__getitem__, keys), np.int64, len(values))
+        codes, distinct = _factorized(cells, by_pandas=is_pandas(column))
     except TypeError:  # no hash
-        _checked(name, values)
-        without = [value for value in values if getattr(value, "__hash__", None) is None] or values
+        _checked(name, cells)
+        without = [value for value in cells if getattr(value, "__hash__", None) is None] or cells
         raise not_a_state(FRAME, name, type(without[0]).__name__) from None
-    return _checked(name, place if alone else (value for _, value in place)), codes, False
+    return _checked(name, distinct), codes, False
 
 
-_OF_POLARS: dict[tuple[type, ...], str] = {
-    (str,): "String",
-    (int,): "Int64",
-    (float,): "Float64",
-    (bool,): "Boolean",
-}
-_FIRST_ROWS = 1000
-_PLAIN = {str, int, float, bool, Decimal, date}
-"""Types of which no value is equal to a text."""
+def _factorized(cells: NDArray[Any], *, by_pandas: bool) -> tuple[NDArray[np.int64], list[Any]]:
+    """Returns a code for each object and the distinct objects; numbers are equal, but none is a boolean.
 
-
-def _types(values: Iterable[Any]) -> set[type]:
-    """Returns the types of values that are not missing."""
-    return set(map(type, values)) - {type(None), type(getattr(sys.modules.get("pandas"), "NA", None))}
-
-
-def _are_unequal(types: set[type]) -> bool:
-    """Returns whether no values of two of these types are equal."""
-    return len(types) <= 1 or (len(types) == 2 and str in types and types <= _PLAIN)  # noqa: PLR2004
+    Args:
+        cells: the objects, contiguous; booleans among them are replaced.
+        by_pandas: whether pandas makes the codes, which is faster.
+    """
+    addresses = np.ctypeslib.as_array((ctypes.c_size_t * cells.size).from_address(cells.ctypes.data))
+    marks = {object(): value for value in (True, False)}
+    for mark, value in marks.items():  # there is one object of each, and one of numpy
+        found = (addresses == id(value)) | (addresses == id(np.bool_(value)))
+        if found.any():
+            cells[found] = mark
+    if by_pandas:
+        codes, distinct = sys.modules["pandas"].factorize(cells)
+    else:
+        distinct = defaultdict(count().__next__)
+        codes = np.fromiter(map(distinct.__getitem__, cells), np.int64, cells.size)
+    return codes, [marks.get(value, value) for value in distinct]
 
 
 def _scalars(values: Any, dtype: Any) -> Iterable[Any]:

@@ -139,7 +139,7 @@ class Gatherer:
         for byte in np.flatnonzero(np.bincount(rest)).tolist():
             unknown = np.flatnonzero(self._code_of[:, byte] == _UNKNOWN)
             for column in unknown[(cells[unknown] == byte).any(axis=1)].tolist():
-                self._code_of[column, byte] = self._encoders[column].code(chr(byte))
+                self._code_of[column, byte] = self._encoders[column].code(text_label(chr(byte)))
         kind = signed_type(max(len(encoder.known) for encoder in self._encoders))
         self._add_rows(list(np.take_along_axis(self._code_of.astype(kind), cells, axis=1)))
 
@@ -196,9 +196,8 @@ class Encoder:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
-    def code(self, value: str) -> int:
-        """Returns the code of a text; `GAP` of a blank one."""
-        label = text_label(value)
+    def code(self, label: str) -> int:
+        """Returns the code of a label; `GAP` of a blank one."""
         return self.known.setdefault(label, len(self.known)) if label else GAP
 
     def codes(self, values: pl.Series) -> NDArray[Any]:

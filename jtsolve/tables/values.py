@@ -69,7 +69,9 @@ def label_of(value: Any) -> str:
     ['True', '3', '3', '0', '0.5', '0.1', 'x', '2024-05-01']
     """
     if isinstance(value, bool | np.bool_):
-        return str(bool(value))
+        value = str(bool(value))
+    if isinstance(value, str):  # members of enumerations write themselves otherwise
+        return text_label(str.__str__(value))
     if isinstance(value, Decimal):
         return _decimal_label(value)
     if isinstance(value, Real) and not isinstance(value, Integral):
@@ -83,9 +85,7 @@ def label_of(value: Any) -> str:
         return time_label(str(value))
     if isinstance(value, timedelta | np.timedelta64):
         return _duration_label(value)
-    if isinstance(value, str | Integral):  # members of enumerations write themselves otherwise
-        value = str.__str__(value) if isinstance(value, str) else int(value)
-    return text_label(str(value))
+    return text_label(str(int(value) if isinstance(value, Integral) else value))
 
 
 def text_label(text: str) -> str:
