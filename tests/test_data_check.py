@@ -187,6 +187,13 @@ def test_columns_that_count_rows_are_named() -> None:
     assert "count" not in kinds(size=2, **cells, size_n=times)
 
 
+def test_margins_in_a_long_table_of_counts_are_named() -> None:
+    margins: dict[str, Any] = {"a": ["x", "y", "Sum"] * 3, "b": [*"ppp", *"qqq", *["Sum"] * 3]}
+    counts = [3, 4, 7, 5, 6, 11, 8, 10, 18]
+    assert kinds(Coding(weights="n"), size=2, **margins, n=counts) == {"margin": ("a", "b")}
+    assert "margin" not in kinds(Coding(weights="n"), size=2, **margins, n=[3, 4, 8, 5, 6, 11, 8, 10, 20])
+
+
 def test_a_header_that_is_a_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for text, expected in (("u,1\n", True), ("word,1\n", False), ("0,1\n", False), ("u,b\n", False)):

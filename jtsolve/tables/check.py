@@ -42,7 +42,7 @@ from jtsolve.tables.options import (
 )
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
 from jtsolve.tables.selection import full_rows, kept_columns
-from jtsolve.tables.suspects import counts_rows, header_is_row, missing_codes
+from jtsolve.tables.suspects import counts_rows, header_is_row, margins_in, missing_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -159,6 +159,10 @@ _TEXTS: dict[str, tuple[str, Callable[[Sequence[str], _Advice], str]]] = {
     "count": (
         "columns that may count how often a row occurs",
         lambda names, advice: advice.on_counts(names),
+    ),
+    "margin": (
+        "states that are sums of the others",
+        lambda *_: "leave their rows out, which count every row again",
     ),
     "many-states": (
         "columns with more states than the rows can feed",
@@ -290,6 +294,8 @@ def examine(
             others = (column for column in selection.columns if column is not one.column)
             if counts_rows(one.name, one.numbers, others):
                 found["count"].append((one.name, f"{one.different} whole numbers"))
+        if selection.weights is not None and (sums := margins_in(one.column, selection.weights)):
+            found["margin"].append((one.name, ", ".join(map(_short, sums))))
         faults = _faults(one, coding, discrete=discrete)
         fault = next(((kind, reason) for kind, reason in faults if kind in kinds), None)
         codes = missing_codes(one.labels, one.numbers) if "sentinel" in kinds and not one.handled else []

@@ -27,6 +27,8 @@ _CODE = re.compile(r"9{2,}|8{2,}|7{2,}|9+[78]")
 _NEGATIVE = re.compile(r"-(?:[7-9]|9+[0-9]?|8{2,}|7{2,})")
 _FAR = 2
 """A code such as 99 is suspicious above this multiple of the largest other number."""
+MARGINS = ("all", "sum", "total", "totals", "grand total")
+"""Labels of sums over the other states, in lower case."""
 _COUNT = re.compile(r"freq|frequency|counts?(\(\*\))?|n|len|cases|weights?|total", re.IGNORECASE)
 
 
@@ -74,6 +76,19 @@ def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawCol
     rows = DistinctRows()
     rows.add(codes)
     return rows.distinct_rows()[1].size == codes[0].size
+
+
+def margins_in(column: RawColumn, weights: NDArray[np.int64]) -> list[str]:
+    """Returns the labels of a column in a table of counts that sum the others, as `addmargins` adds in R.
+
+    `weights` has the count of each row, shape (rows,).
+    """
+    named = [at for at, label in enumerate(column.labels) if label.lower() in MARGINS]
+    if not named:
+        return []
+    known = column.codes >= 0
+    sums = np.bincount(column.codes[known], weights[known], len(column.labels))
+    return [column.labels[at] for at in named if sums[at] > 0 and 2 * sums[at] == sums.sum()]
 
 
 def header_is_row(raw: RawTable) -> bool:
