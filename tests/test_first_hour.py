@@ -60,6 +60,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "score": (lambda: jt.learn(SURVEY, 1, score="BIC"), r"did you mean 'bic'"),
     "backend": (lambda: jt.learn(SURVEY, 1, backend="LNS"), r"did you mean 'lns'"),
     "discretise": (lambda: jt.learn(SURVEY, 1, discretise=4), r"'4'; did you mean 'quantile:4'"),
+    "cuts": (lambda: jt.learn(SURVEY, 1, discretise="Quantiles4"), r"did you mean 'quantile:4'"),
     "treewidth": (lambda: jt.learn(SURVEY, treewidth=-1), r"is -1; give a number of 0 or more"),
     "near variable": (lambda: model().query("Tea"), r"there is no 'Tea'\. Fix: did you mean 'tea'\?"),
     "near column": (lambda: jt.learn(SURVEY, 1, drop="TEA"), r"Fix: did you mean 'tea'\?"),

@@ -295,13 +295,14 @@ class Discretisation:
 
 
 _CUTS = re.compile("(?:quantile|width):[0-9]{1,7}")
+_NEAR = re.compile("(quantile|width|)s?[ :=_-]?([0-9]{0,7})", re.IGNORECASE)
 
 
 def _no_discretisation(text: str) -> ChoiceError:
     """Returns the refusal of a text; it completes a number or a method without the other, in any case."""
-    completed = (text.lower(), f"{text.lower()}:4", f"quantile:{text}")
-    likely = next((one for one in completed if one != text and _CUTS.fullmatch(one)), None)
-    hint = "give" if likely is None else f"did you mean '{likely}'? Give"
+    near = _NEAR.fullmatch(text)
+    likely = f"{near[1].lower() or 'quantile'}:{near[2] or 4}" if near and text else text
+    hint = "give" if likely == text else f"did you mean '{likely}'? Give"
     return ChoiceError(
         f"there is no discretisation '{on_one_line(text, 60)}'; {hint} quantile:B or width:B with B from 2 "
         f"to {_MOST_BINS}, or mdlp:CLASS, where CLASS is a column"
