@@ -63,10 +63,10 @@ class FirstRunLine:
         """See `Display`."""
         from jtsolve.core.run import COMPILING
 
-        if progress.note == COMPILING and not FirstRunLine.announced:
+        if progress.note.startswith(COMPILING) and not FirstRunLine.announced:
             FirstRunLine.announced = True
             with suppress(AttributeError, OSError):  # standard error may be closed
-                sys.stderr.write(f"jtsolve: {COMPILING}\n")
+                sys.stderr.write(f"jtsolve: {progress.note}\n")
 
     def clear(self) -> None:
         """See `Display`."""

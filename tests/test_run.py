@@ -133,12 +133,12 @@ def test_progress_comes_from_any_thread_and_from_parts_unless_they_are_silent() 
 def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     from jtsolve.core import compiling
 
-    monkeypatch.setattr(compiling, "is_compiling", lambda: True)
+    monkeypatch.setattr(compiling, "compiling_now", lambda: "(in each run)")
     display = Recording()
     run = Run(started_long_ago(), Console(display))
     with run.phase("search"):
         until(lambda: display.states)
-    assert display.states[-1].note == COMPILING
+    assert display.states[-1].note == f"{COMPILING} (in each run)"
     monkeypatch.setitem(sys.modules, "jtsolve.core.compiling", ModuleType("half loaded"))
     display = Recording()
     with Run(started_long_ago(), Console(display)).phase("search"):

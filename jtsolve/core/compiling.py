@@ -1,4 +1,4 @@
-"""Compiled kernels: `kernel` marks one, `is_compiling` returns whether one is being compiled.
+"""Compiled kernels: `kernel` marks one, `compiling_now` tells of one that is being compiled.
 
 Kernels are inner loops in numpy and numba: arrays in, arrays out, no domain types. Each package keeps its
 own in a folder `kernels`. Every kernel releases the global interpreter lock, so that threads run kernels in
@@ -66,17 +66,19 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
-def _ensure_cache() -> None:
-    """Gives numba a temporary cache if no default place is writable."""
+def _ensure_cache() -> bool:
+    """Gives numba a temporary cache if no default place is writable; returns whether the cache is kept."""
     places = (Path(__file__).parent / "__pycache__", Path.home() / ".cache")
-    if "NUMBA_CACHE_DIR" not in os.environ and not any(map(_is_writable, places)):
-        _, folder = locked_folder()
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        os.environ["NUMBA_CACHE_DIR"] = str(folder)
-        numba.config.reload_config()
+    if "NUMBA_CACHE_DIR" in os.environ or any(map(_is_writable, places)):
+        return True
+    _, folder = locked_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    numba.config.reload_config()
+    return False
 
 
-_ensure_cache()
+_HOW_OFTEN = "(first run only)" if _ensure_cache() else "(set NUMBA_CACHE_DIR to keep them for the next run)"
 # There is no public way. A counter with a random start would be shared by processes that are forked.
 FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 63), None)  # noqa: SLF001
 
@@ -114,9 +116,16 @@ def kernel(
     def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = decorate(function)
         dispatcher._cache._cache_file.__class__ = _CacheFile  # noqa: SLF001 - there is no public way
+        dispatcher.get_call_template = partial(_called, dispatcher.get_call_template)
         return dispatcher
 
     return compiled if function is None else compiled(function)
+
+
+def _called(resolve: Callable[..., Any], given: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Resolves a call from another kernel; numba would compile once more for each constant argument."""
+    plain = numba.types.unliteral
+    return resolve(tuple(map(plain, given)), {name: plain(kind) for name, kind in keywords.items()})
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
@@ -162,6 +171,6 @@ _compilations = _Compilations()
 event.register("numba:compile", _compilations)
 
 
-def is_compiling() -> bool:
-    """Returns whether a kernel is being compiled now; see `core.run`, which announces it."""
-    return _compilations.running > 0
+def compiling_now() -> str | None:
+    """Returns how often kernels are compiled, if one is being compiled now; `core.run` announces it."""
+    return _HOW_OFTEN if _compilations.running > 0 else None

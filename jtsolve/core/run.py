@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("jtsolve")
 """Level info: the choice of a backend, and the result; debug: every new score or bound."""
 
-COMPILING = "compiling the kernels (first run only)"
+COMPILING = "compiling the kernels"
 
 _UNSEEN_SECONDS = 1.0
 """Shorter runs show nothing."""
@@ -233,9 +233,10 @@ class _Screen:
         The module that counts compilations is not loaded for this: that takes longer than many runs.
         """
         # None, too, while another thread is loading the module.
-        is_compiling = getattr(sys.modules.get("jtsolve.core.compiling"), "is_compiling", None)
-        busy = is_compiling is not None and is_compiling()
-        return replace(self.progress, note=COMPILING, done=None) if busy else self.progress
+        compiling_now = getattr(sys.modules.get("jtsolve.core.compiling"), "compiling_now", None)
+        if compiling_now is None or (until := compiling_now()) is None:
+            return self.progress
+        return replace(self.progress, note=f"{COMPILING} {until}", done=None)
 
 
 class Run:
