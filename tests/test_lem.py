@@ -107,7 +107,8 @@ def parts_of(growth: _Growth, context: Context, rows: NDArray[np.int64]) -> list
     counts = pair_counts(codes, weights, first, halt)
     labels, states = _sides(context, variables, context.groups())
     how, (g_test, value) = growth.how, growth.how.threshold
-    known = (codes, weights, counts, weights.sum(), first, states, g_test, value, how.q, how.min_rows)
+    kinds = np.unique(weights)
+    known = (codes, weights, kinds, counts, weights.sum(), first, states, g_test, value, how.q, how.min_rows)
     partitions.partition(*known, labels, halt)
     return _parts(labels, variables)
 
@@ -135,12 +136,12 @@ def test_rows_counted_as_bit_sets_are_those_counted_one_by_one(seed: int) -> Non
     A = np.array([0, 2, 3])
     expected, found = (np.zeros(arities[A].prod()) for _ in range(2))
     partitions._count_rows(codes, weights, first, A, expected)
-    bits, ends, kinds = partitions._bits(codes, weights, first)
+    kinds = np.array([0.5, 1.0, 2.0, 2.5])  # 0.5 is of other rows
+    bits, ends = partitions._bits(codes, weights, kinds, first)
     held = np.empty((len(found), bits.shape[1]), dtype=np.uint64)
     partitions._hold(bits, first, A[1:], held)
     partitions._count_bits(bits, ends, kinds, first, A[0], held, found)
     assert np.array_equal(found, expected)
-    assert kinds.tolist() == [1.0, 2.0, 2.5]
 
 
 @pytest.mark.parametrize("seed", range(6))

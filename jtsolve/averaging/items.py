@@ -177,7 +177,7 @@ def sum_exactly(
     Raises:
         StoppedError: the run has to stop.
     """
-    from jtsolve.averaging.kernels.items import Blocks, append, ends, extend, spread_shares, start
+    from jtsolve.averaging.kernels.items import Blocks, extend, spread_shares, start
 
     lattice, states = forest.lattice, frame.states
     families, listed = lattice.families, forest.listed
@@ -221,7 +221,11 @@ def sum_exactly(
         ):
             if more == inf or used + count > most:
                 return None
-            items, used = append(k, low, high, states, items, used, own, count, blocks)
+            items = _appended(items, used, own, count)
+            blocks.T[low:high, k + 1] += used
+            for of_slots in (blocks.H, blocks.P) if k > 0 else ():
+                of_slots[states.first_slot[low] : states.first_slot[high], k] += used
+            used += count
             lost += more
             longest = max(longest, terms)
     # Logarithms are at most n weights, and each introduction rounds them at every slot.
@@ -229,9 +233,8 @@ def sum_exactly(
     error = frame.error + rounding(states, n, longest)
     error += 2 * steps * n * float(np.abs(logs).max()) * UNIT
     lost = lost * (1 + _SUMMED + error) + _LEAST
-    found = ends(n, states, items, blocks)
-    top = float(found[2].max(initial=-inf))
-    if top == -inf:
+    found = _ends(n, states, items, blocks)
+    if (top := float(found[2].max(initial=-inf))) == -inf:
         nothing = np.zeros(listed.vertex.size)
         return Items(states, -inf, lost, used, nothing, nothing, 0.0, 0.0, items, blocks, found)
     parts = np.exp(found[2] - top)
@@ -250,6 +253,33 @@ def sum_exactly(
     return Items(
         states, log_sum + lattice.offset, lost, used, uses, bare, connected, error, items, blocks, found
     )
+
+
+def _appended(items: Any, used: int, own: Any, count: int) -> Any:
+    """Returns the `kernels.items.Items` with the first `count` items of `own` behind those used."""
+    if used + count > items.mask.size:
+        items = items._make(np.resize(values, 2 * (used + count)) for values in items)
+    for values, more in zip(items, own, strict=True):
+        values[used : used + count] = more[:count]
+    return items
+
+
+def _ends(
+    n: int, states: Any, items: Any, blocks: Any
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64]]:
+    """Returns the pairs of items, of the root's component and the rest, that make graphs; and ln of each."""
+    ends = [np.zeros((2, 0), np.int64)]
+    past, alone = states.first_slot[-1], states.first_slot[-1] == states.first_slot[-2]
+    for k in range(1, n + 1):
+        heads = np.arange(*blocks.T[0, k])
+        a, b = (0, 1) if k == n else (0, 0) if alone else blocks.P[past - 1, n - k]
+        # The sets of the two items partition the vertices, and each occurs once.
+        rest = ((1 << n) - 1) ^ items.mask[heads]
+        _, first, second = np.intersect1d(rest, items.mask[a:b], assume_unique=True, return_indices=True)
+        order = np.argsort(first)
+        ends.append(np.stack([heads[first], a + second])[:, order])
+    root, others = np.concatenate(ends, axis=1)
+    return root, others, items.log[root] + items.log[others]
 
 
 def draw_neighbours(forest: Forest, items: Items, count: int, seed: int) -> list[tuple[int, ...]]:

@@ -207,6 +207,24 @@ class TreeSums(NamedTuple):
     error: float
 
 
+def _reached(*lattice: Any) -> Any:
+    """Returns `kernels.states.States` of what `kernels.states.reached` finds, the forest last."""
+    from jtsolve.averaging.kernels.states import States, reached
+
+    family, first_slot, first_child, child, full = reached(*lattice)
+    vertex, tops = lattice[0], lattice[8]
+    # State 0 is the root's, and the heads of other components follow it in the order of `tops`.
+    heads = np.arange(1, tops.size + 1 if family.size else 1)
+    return States(
+        family.copy(),
+        vertex[family].astype(np.int64),
+        np.append(first_slot, first_child.size + np.array([0, heads.size])),
+        np.append(first_child, child.size + np.arange(heads.size + 1)),
+        np.append(child, heads),
+        np.append(full, np.zeros(heads.size, np.bool_)),
+    )
+
+
 class Forest:
     """The trees of introductions of a lattice; see `docs/certified.md`, Theorem 1.
 
@@ -219,7 +237,7 @@ class Forest:
     """
 
     def __init__(self, lattice: Lattice, *, thresholds: bool, most: int, room: float = inf) -> None:
-        from jtsolve.averaging.kernels.states import children_of, reached
+        from jtsolve.averaging.kernels.states import children_of
 
         families = lattice.families
         self.lattice, self.listed = lattice, families.listing()
@@ -232,12 +250,14 @@ class Forest:
             vertex, union, slot, families.members, families.facets, families.sizes, first, order, families.n,
             entries,
         )  # fmt: skip
+        of_child = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        children = children[np.lexsort((vertex[children], of_child))]
         masks = np.array(families.masks(), dtype=np.int64)
         tops = order[first[0] : first[1]]
         root = int(tops[vertex[tops] == families.root][0])
         tops = tops[vertex[tops] != families.root]
         most *= starts.size > 0
-        build = partial(reached, vertex, union, parents, starts, children, masks, lattice.rank, root, tops)
+        build = partial(_reached, vertex, union, parents, starts, children, masks, lattice.rank, root, tops)
         self.states = build(thresholds, most, entries)
         sums = 8 * (families.n + 1) * (6 * self.states.family.size + 3 * self.states.first_child.size)
         if sums > min(_MOST, room / 2):

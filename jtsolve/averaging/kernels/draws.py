@@ -20,7 +20,7 @@ from jtsolve.averaging.kernels.random import uniform
 from jtsolve.averaging.kernels.sums import cell_at, divide_properly, mask_size
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power, to_word
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.copying import copy_onto
+from jtsolve.core.kernels.arrays import copy_onto, empty, zeros
 from jtsolve.core.kernels.renaming import rename, unname
 
 PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
@@ -78,7 +78,7 @@ def arrange_parts(size, first_group, last_group, total, layout, weights, tables,
     sets = layout.first[n, size + 1] - begins
     count = 1 << (n - size)
     cells = LANES * count
-    proper, none = np.zeros(cells, np.uint64), np.zeros(cells, np.uint64)
+    proper, none = zeros(cells, np.uint64), zeros(cells, np.uint64)
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]]
         links, parts = terms.links[start : start + cells], terms.parts[start : start + cells]
@@ -398,14 +398,14 @@ def draw_graphs(state, connected, layout, terms, graphs):
     """
     n = layout.n
     depth = n + 2
-    frames, pieces = np.zeros((7, depth), np.int64), np.zeros((2, depth, n), np.int64)
-    luck, cliques = np.zeros(depth), np.zeros(n + 1, np.int64)
+    frames, pieces = zeros((7, depth), np.int64), zeros((2, depth, n), np.int64)
+    luck, cliques = zeros(depth, np.float64), zeros(n + 1, np.int64)
     entries = (1 << 17) + (4 << n)
     memory = Memory(
-        np.zeros((SLOTS, 4), np.int64),
-        np.empty(entries, np.int64),
-        np.empty(entries),
-        np.empty(1 << n, np.int64),
+        zeros((SLOTS, 4), np.int64),
+        empty(entries, np.int64),
+        empty(entries, np.float64),
+        empty(1 << n, np.int64),
         np.array([0, 1]),
     )
     for i in range(graphs.shape[0]):

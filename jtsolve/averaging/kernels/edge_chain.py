@@ -48,7 +48,7 @@ from numba.extending import intrinsic
 from jtsolve.averaging.kernels.random import below, uniform
 from jtsolve.averaging.kernels.score_table import slot_of
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.copying import copy_onto
+from jtsolve.core.kernels.arrays import copy_onto, zeros
 
 WORD = 32
 """Vertices in a word of a row."""
@@ -217,7 +217,7 @@ def _draw_pair(n, proposals, state):
     return u, v + (v >= u)
 
 
-@kernel(allocates=False)
+@kernel(inline="always", allocates=False)
 def _branch(rows, b, c, common, inside, hung, frontier, reached):
     """Writes K, given one vertex of it, and N(K) ∩ A; returns whether K may move from b to c."""
     # K grows by layers in G without b and A; what it touches of A is N(K) ∩ A.
@@ -241,7 +241,7 @@ def _branch(rows, b, c, common, inside, hung, frontier, reached):
     return _complete(rows, hung)
 
 
-@kernel(allocates=False)
+@kernel(inline="always", allocates=False)
 def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     """Returns the change of ln weight if c replaces b next to `inside`; overwrites `hung`.
 
@@ -281,10 +281,11 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     return gain
 
 
-@kernel(allocates=False)
+@kernel(inline="always", allocates=False)
 def _move_branch(rows, b, c, beta, scores, scratch, state):
     """Proposes to move a branch from b to c; returns the change of ln weight, and whether it moved."""
-    common, inside, hung, frontier, reached, left, whole, alone = scratch
+    common, inside, hung, frontier = scratch[0], scratch[1], scratch[2], scratch[3]
+    reached, left, whole, alone = scratch[4], scratch[5], scratch[6], scratch[7]
     words = common.size
     for w in range(words):  # A, and the neighbours of b alone, from which x is drawn
         common[w] = np.int64(rows[b, w]) & np.int64(rows[c, w])
@@ -319,7 +320,7 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
     return gain, True
 
 
-@kernel(allocates=False)
+@kernel(inline="always", allocates=False)
 def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
     """Proposes uv for another edge of its clique; returns the change of ln weight, and whether it moved."""
     common, clique, whole, seen = scratch[0], scratch[1], scratch[2], scratch[5]
@@ -369,7 +370,7 @@ def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
     return gain, True
 
 
-@kernel(allocates=False)
+@kernel(inline="always", allocates=False)
 def _change_edge(rows, u, v, beta, scores, scratch, state):
     """Proposes to add or remove uv; returns the change of ln weight, and whether the graph changed."""
     common, seen, frontier, reached = scratch[0], scratch[5], scratch[6], scratch[7]
@@ -415,7 +416,7 @@ def resample(rows, logs, order, count, rise, state):
     for t in range(count):
         total += exp(rise * (logs[order[t]] - most))
     # Systematic resampling: one random offset, and `count` points equally spaced on the summed weights.
-    copies = np.zeros(count, np.int64)
+    copies = zeros(count, np.int64)
     point, passed, place = uniform(state) * total / count, 0.0, 0
     for t in range(count):
         passed += exp(rise * (logs[order[t]] - most))
@@ -466,7 +467,7 @@ def run_chain(
     temperatures, n, words = rows.shape
     rounds = heights.size
     drawn_from = n - (scores.star >= 0)
-    scratch = np.zeros((8, words), np.int64)
+    scratch = zeros((8, words), np.int64)
     present = betas.copy()
     for r in range(rounds):
         # The exponents of the ladder, bounded while the graphs cool down.

@@ -8,6 +8,7 @@ from numba import uint64
 from jtsolve.averaging.kernels.sums import divide_properly
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power, sum_products
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, zeros
 
 
 @kernel
@@ -35,10 +36,10 @@ def describe_sets(size, first_group, last_group, negligible, star, total, layout
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
     everything = (1 << (n - size)) - 1
-    proper = np.zeros(LANES << (n - size), np.uint64)
-    none = np.zeros(LANES << (n - size), np.uint64)
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
-    full = np.empty(LANES)
+    proper = zeros(LANES << (n - size), np.uint64)
+    none = zeros(LANES << (n - size), np.uint64)
+    sums, codes = empty(LANES, np.float64), empty(LANES, np.int64)
+    full = empty(LANES, np.float64)
     for group in range(first_group, last_group):
         lanes = min(LANES, sets - group * LANES)
         start = layout.offset[layout.masks[begins + group * LANES]] // LANES
@@ -93,7 +94,7 @@ def describe_sets(size, first_group, last_group, negligible, star, total, layout
 @kernel
 def expected_components(total, layout, tables):
     """Returns the expected number of components: Σ_{∅≠K⊆V} F(∅,K) P(∅,V∖K) / Z."""
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    sums, codes = empty(LANES, np.float64), empty(LANES, np.int64)
     everything = uint64((1 << layout.n) - 1)
     nothing = uint64(0)
     sum_products(tables.f, tables.parts, nothing, nothing, everything, uint64(layout.bits), sums, codes)

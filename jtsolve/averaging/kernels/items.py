@@ -14,6 +14,7 @@ import numpy as np
 
 from jtsolve.averaging.kernels.random import uniform
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 
 Items = namedtuple("Items", ("mask", "weight", "log", "bare", "tail"))
 Blocks = namedtuple("Blocks", ("T", "H", "P", "active", "floor"))
@@ -27,8 +28,8 @@ Outsides = namedtuple("Outsides", ("marked", "T", "P"))
 @kernel
 def start(capacity):
     """Returns items with the empty product, item 0."""
-    numbers = np.empty((4, capacity))
-    items = Items(np.empty(capacity, np.int64), numbers[0], numbers[1], numbers[2], numbers[3])
+    numbers = empty((4, capacity), np.float64)
+    items = Items(empty(capacity, np.int64), numbers[0], numbers[1], numbers[2], numbers[3])
     items.mask[0], items.weight[0], items.log[0], items.bare[0], items.tail[0] = 0, 1.0, 0.0, 1.0, 1.0
     return items
 
@@ -38,10 +39,17 @@ def _room(items, size):
     """Returns the items in arrays of at least this size."""
     if size <= items.mask.size:
         return items
-    known, larger = items.mask.size, start(max(size, 2 * items.mask.size))
-    larger.mask[:known], larger.weight[:known], larger.log[:known] = items.mask, items.weight, items.log
-    larger.bare[:known], larger.tail[:known] = items.bare, items.tail
+    larger = start(max(size, 2 * items.mask.size))
+    for e in range(items.mask.size):
+        _copy(larger, e, items, e)
+        larger.tail[e] = items.tail[e]
     return larger
+
+
+@kernel
+def _copy(items, at, found, e):
+    items.mask[at], items.weight[at], items.log[at] = found.mask[e], found.weight[e], found.log[e]
+    items.bare[at] = found.bare[e]
 
 
 @kernel
@@ -61,7 +69,7 @@ def _table(count):
     size = 4
     while size < 2 * count:
         size *= 2
-    return np.full(size, -1, np.int64)
+    return filled(size, np.int64, -1)
 
 
 @kernel
@@ -76,8 +84,8 @@ def _index(masks, first, past):
 @kernel
 def _merged(found, count):
     """Sums the first `count` items by sets; returns the sums, their number, and the terms of the longest."""
-    table, number, terms = _table(count), np.empty(count, np.int64), np.zeros(count, np.int64)
-    sums, sets = start(max(1, count)), 0
+    table, number, terms = _table(count), empty(count, np.int64), zeros(count, np.int64)
+    sums, sets, longest = start(max(1, count)), 0, 0
     for e in range(count):
         h = _slot(table, sums.mask, found.mask[e])
         if table[h] < 0:
@@ -89,6 +97,7 @@ def _merged(found, count):
         sums.weight[at] += found.weight[e]
         sums.tail[at] = max(sums.tail[at], found.log[e])
         terms[at] += 1
+        longest = max(longest, terms[at])
     # ln of a sum relative to its largest term, which `tail` holds here: no term overflows.
     for e in range(count):
         at = number[e]
@@ -98,13 +107,7 @@ def _merged(found, count):
     for at in range(sets):
         sums.bare[at] /= sums.log[at]
         sums.log[at] = sums.tail[at] + log(sums.log[at])
-    return sums, sets, terms.max()
-
-
-@kernel
-def _copy(items, at, found, e):
-    items.mask[at], items.weight[at], items.log[at] = found.mask[e], found.weight[e], found.log[e]
-    items.bare[at] = found.bare[e]
+    return sums, sets, longest
 
 
 @kernel
@@ -145,7 +148,7 @@ def extend(
 ):  # fmt: skip
     """Returns the items of H(s,k), P(s,k) and T(i,k + 1) of some states, from those of fewer introductions.
 
-    Positions in their blocks are those in the returned items until `append` moves them.
+    Positions in their blocks are those in the returned items.
 
     Args:
         k: the number of introductions, 0 to n - 1 of n variables.
@@ -185,7 +188,7 @@ def extend(
             # H(s,k): the children's items of T, equal sets summed. No item of H is dropped.
             count = 0
             for c in range(states.first_child[s], states.first_child[s + 1]):
-                a, b = T[states.child[c], k]
+                a, b = T[states.child[c], k, 0], T[states.child[c], k, 1]
                 if count + b - a > room:
                     return own, used, inf, longest
                 found = _room(found, count + b - a)
@@ -203,12 +206,12 @@ def extend(
             # A slot without items leaves the product as it is; the first one is a product by itself.
             if prev < 0 or not active[s]:
                 if prev >= 0:
-                    P[s, k] = P[prev, k]
+                    P[s, k, 0], P[s, k, 1] = P[prev, k, 0], P[prev, k, 1]
                 elif active[s]:
-                    P[s, k] = H[s, k]
+                    P[s, k, 0], P[s, k, 1] = H[s, k, 0], H[s, k, 1]
                 prev = s
                 continue
-            P[s, k] = used
+            P[s, k, 0] = P[s, k, 1] = used
             count = P[prev, k, 1] - P[prev, k, 0]
             pairs = 0
             for j in range(1, k + 1):
@@ -220,7 +223,10 @@ def extend(
             adjoints = outsides.P[:, s, :, k].copy()
             plain = inf
             for x in range(len(outsides.marked)):
-                plain = min(plain, adjoints[x].max())
+                largest = 0.0
+                for b in range(adjoints.shape[1]):
+                    largest = max(largest, adjoints[x, b])
+                plain = min(plain, largest)
             floor = loose * threshold / plain if plain > 0.0 else inf
             floors[s, k] = floor
             found = _room(found, count)
@@ -229,8 +235,7 @@ def extend(
             left = 0.0
             for j in range(1, k + 1):
                 heads = own if j == k else items
-                h0, h1 = H[s, j]
-                p0, p1 = P[prev, k - j]
+                h0, h1, p0, p1 = H[s, j, 0], H[s, j, 1], P[prev, k - j, 0], P[prev, k - j, 1]
                 if h0 == h1 or p0 == p1:
                     continue
                 for a in range(h0, h1):
@@ -275,10 +280,10 @@ def extend(
         u = states.vertex[i]
         a, b = (0, 1) if k == 0 else (0, 0)
         if k > 0 and past > first:
-            a, b = P[past - 1, k]
+            a, b = P[past - 1, k, 0], P[past - 1, k, 1]
         products = items if k == 0 else own
         own = _room(own, used + b - a)
-        T[i, k + 1] = used
+        T[i, k + 1, 0] = T[i, k + 1, 1] = used
         if a == b:
             continue
         # T(i,k + 1): u above a product, unless u occurs already or a required neighbour of u is missing.
@@ -299,43 +304,6 @@ def extend(
         _sum_tails(own, T[i, k + 1, 0], used)
     counts[part] = used
     return own, used, lost, longest
-
-
-@kernel
-def append(k, low, high, states, items, used, own, count, blocks):
-    """Appends the items of `extend` for the same states; returns all items, and the number used."""
-    items = _room(items, used + count)
-    for e in range(count):
-        _copy(items, used + e, own, e)
-        items.tail[used + e] = own.tail[e]
-    first, past = states.first_slot[low], states.first_slot[high]
-    blocks.T[low : min(high, blocks.T.shape[0]), k + 1] += used
-    if k > 0:
-        blocks.H[first:past, k] += used
-        blocks.P[first:past, k] += used
-    return items, used + count
-
-
-@kernel
-def ends(n, states, items, blocks):
-    """Returns the pairs of items, of the root's component and the rest, that make graphs; and ln of each."""
-    most = (blocks.T[0, :, 1] - blocks.T[0, :, 0]).sum()
-    root, rest, logs = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-    full = (np.int64(1) << n) - 1
-    m, count = states.family.size, 0
-    last = states.first_slot[m + 1] - 1
-    for k in range(1, n + 1):
-        a, b = (0, 1) if k == n else (0, 0)
-        if k < n and last >= states.first_slot[m]:
-            a, b = blocks.P[last, n - k]
-        # The sets of the two items partition the vertices.
-        table = _index(items.mask, a, b)
-        for e in range(blocks.T[0, k, 0], blocks.T[0, k, 1]):
-            at = table[_slot(table, items.mask, full ^ items.mask[e])]
-            if at >= 0:
-                root[count], rest[count], logs[count] = e, at, items.log[e] + items.log[at]
-                count += 1
-    return root[:count], rest[:count], logs[:count]
 
 
 @kernel
@@ -364,7 +332,7 @@ def spread_shares(k, low, high, states, items, blocks, share, begin, given):
                         e
                     ]
         for s in range(past - 1, first, -1):
-            a, b = P[s, k]
+            a, b = P[s, k, 0], P[s, k, 1]
             if a == b or (a == P[s - 1, k, 0] and b == P[s - 1, k, 1]):  # that of the slot before it
                 continue
             table = _index(masks, a, b)
@@ -373,7 +341,7 @@ def spread_shares(k, low, high, states, items, blocks, share, begin, given):
                 if at >= 0:
                     share[e] += share[at] * exp(logs[e] - logs[at])
             for j in range(1, k + 1):
-                p0, p1 = P[s - 1, k - j]
+                p0, p1 = P[s - 1, k - j, 0], P[s - 1, k - j, 1]
                 for e in range(H[s, j, 0], H[s, j, 1]):
                     if p0 == p1 or weights[e] * weights[p0] < floors[s, k]:
                         break
@@ -390,7 +358,7 @@ def spread_shares(k, low, high, states, items, blocks, share, begin, given):
                                 share[g] += part
         # H(s,k) is in products of k introductions and more, and all of these are done.
         for s in range(first, past):
-            a, b = H[s, k]
+            a, b = H[s, k, 0], H[s, k, 1]
             if a == b:
                 continue
             table = _index(masks, a, b)
@@ -414,8 +382,8 @@ def draw_labelled(count, state, n, states, within, items, blocks, ends, cumulati
     """
     T, H, P, _, floors = blocks
     m = states.family.size
-    graphs = np.zeros((count, n), np.int64)
-    stack = np.zeros((3, n + 2), np.int64)
+    graphs = zeros((count, n), np.int64)
+    stack = zeros((3, n + 2), np.int64)
     for d in range(count):
         at = min(np.searchsorted(cumulative, uniform(state) * cumulative[-1], "right"), cumulative.size - 1)
         top = 0
@@ -452,7 +420,7 @@ def draw_labelled(count, state, n, states, within, items, blocks, ends, cumulati
                             r -= exp(items.log[g] - items.log[p])
                             q, size = g, 0
                     for j in range(1, k + 1):
-                        p0, p1 = P[s - 1, k - j]
+                        p0, p1 = P[s - 1, k - j, 0], P[s - 1, k - j, 1]
                         for a in range(H[s, j, 0], H[s, j, 1]):
                             if r < 0.0 or p0 == p1 or items.weight[a] * items.weight[p0] < floors[s, k]:
                                 break

@@ -12,6 +12,7 @@ from math import frexp, ldexp
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty
 from jtsolve.core.kernels.renaming import rename, unname
 
 EMPTY = -(1 << 40)
@@ -119,7 +120,7 @@ def sum_layer(size, start, sizes, names, local, powers, inverse, tables, exponen
                 k = (k - 1) & r
             _store(f, fe, begin + r, row, e)
     # L(S,R) = Σ_{Q⊆S} F(Q,R)/s(Q), variable by variable
-    own = np.empty(start.size, np.int64)
+    own = empty(start.size, np.int64)
     for r in range(start.size):
         if sizes[r] != size:
             continue

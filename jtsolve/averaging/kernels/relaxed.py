@@ -11,6 +11,7 @@ from collections import namedtuple
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import filled, zeros
 
 Sums = namedtuple("Sums", ("T", "H", "P"))
 """T(b,k,i) of state i, shape (2^q, n + 1, m) for q marked vertices; H(s,b,j) of the slot s, and P(s,b,k) of
@@ -28,7 +29,7 @@ def choices(t, union, parents, vertex, n, shares):
         n: the number of variables.
         shares: shape (families,): written, the terms of the sums.
     """
-    top, sums = np.full(n, -np.inf), np.zeros(n)
+    top, sums = filled(n, np.float64, -np.inf), zeros(n, np.float64)
     for f in range(vertex.size):
         shares[f] = t[union[f]] - t[parents[f]]
         top[vertex[f]] = max(top[vertex[f]], shares[f])

@@ -10,6 +10,7 @@ from collections import namedtuple
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import copy_onto, empty, filled, zeros
 
 States = namedtuple("States", ("family", "vertex", "first_slot", "first_child", "child", "full"))
 """States and the tree of introductions that they allow.
@@ -22,14 +23,14 @@ children of slot s are `child[first_child[s] : first_child[s + 1]]`; `full` tell
 
 @kernel
 def _grown(array, size):
-    larger = np.empty(size, array.dtype)
-    larger[: array.size] = array
+    larger = empty(size, array.dtype)
+    copy_onto(larger, array)
     return larger
 
 
 @kernel
 def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, n, most):
-    """Returns for each family (u,S) those (x,Q) with u ∈ Q ⊆ S∪u and x ∉ S∪u, by x, as starts and list.
+    """Returns for each family (u,S) those (x,Q) with u ∈ Q ⊆ S∪u and x ∉ S∪u, as starts and list.
 
     Beyond `most`, it returns no starts.
 
@@ -45,10 +46,10 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
         n: the number of variables.
     """
     families = vertex.size
-    starts = np.zeros(families + 1, np.int64)
-    found = np.empty(1024, np.int64)
+    starts = zeros(families + 1, np.int64)
+    found = empty(1024, np.int64)
     total = 0
-    within = np.zeros(n + 1, np.bool_)
+    within = zeros(n + 1, np.bool_)
     for f in range(families):
         A, size = union[f], sizes[union[f]]
         for j in range(size):
@@ -70,8 +71,6 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
             within[members[A, j]] = False
         if total > most:
             return starts[:0], found[:0]
-        own = found[starts[f] : total]
-        found[starts[f] : total] = own[np.argsort(vertex[own], kind="mergesort")]
         starts[f + 1] = total
     return starts, found[:total]
 
@@ -91,9 +90,11 @@ def _place(table, keys, a, b, c):
 def _numbered(table, keys, count, a, b, c):
     """Returns the number of the key (a, b, c), which is `count` for a new one, and the tables with it."""
     if 2 * count + 2 > table.size:
-        table = np.full(2 * table.size, -1, np.int64)
-        larger = np.empty((table.size, 3), np.int64)
-        larger[:count] = keys[:count]
+        table = filled(2 * table.size, np.int64, -1)
+        larger = empty((table.size, 3), np.int64)
+        for other in range(count):
+            for j in range(3):
+                larger[other, j] = keys[other, j]
         keys = larger
         for other in range(count):
             table[_place(table, keys, keys[other, 0], keys[other, 1], keys[other, 2])] = other
@@ -109,6 +110,7 @@ def reached(vertex, union, parents, starts, children, masks, rank, root, tops, t
     """Returns the states that are reached from the root and from the heads of other components.
 
     A state is a family with thresholds (S,t): every vertex below it whose parents contain S ranks above t.
+    Families, slots and children are returned as in `States`, without the forest.
 
     Args:
         vertex: shape (families,): u of the family (u,S).
@@ -126,14 +128,14 @@ def reached(vertex, union, parents, starts, children, masks, rank, root, tops, t
     """
     # A state is (family, list of thresholds, 0); a list is (the list without its last one, S, t), and list 0
     # is empty.
-    table, keys = np.full(4096, -1, np.int64), np.empty((4096, 3), np.int64)
-    of_lists, lists = np.full(4096, -1, np.int64), np.full((4096, 3), -1, np.int64)
+    table, keys = filled(4096, np.int64, -1), empty((4096, 3), np.int64)
+    of_lists, lists = filled(4096, np.int64, -1), filled((4096, 3), np.int64, -1)
     count, known = 0, 1
-    first_slot, first_child = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    child, full = np.empty(1024, np.int64), np.empty(1024, np.bool_)
+    first_slot, first_child = empty(1024, np.int64), empty(1024, np.int64)
+    child, full = empty(1024, np.int64), empty(1024, np.bool_)
     slots, entries = 0, 0
-    own_set, own_rank = np.empty(64 * 64, np.int64), np.empty(64 * 64, np.int64)
-    kept_set, kept_rank = np.empty(64 * 64, np.int64), np.empty(64 * 64, np.int64)
+    own_set, own_rank = empty(64 * 64, np.int64), empty(64 * 64, np.int64)
+    kept_set, kept_rank = empty(64 * 64, np.int64), empty(64 * 64, np.int64)
     i = -1
     # i = -1 stands for the forest; its slots are put last.
     while i < count:
@@ -208,19 +210,7 @@ def reached(vertex, union, parents, starts, children, masks, rank, root, tops, t
             child[entries], full[entries] = state, parents[g] == union[f]
             entries += 1
         if count > most or entries > room:
-            count = i = 0
-            slots = entries = 0
-            tops = tops[:0]
+            count = slots = entries = 0
             break
         i += 1
-    # The forest: state 0 is the root's, and the heads of components follow it in the order of `tops`.
-    heads = np.arange(tops.size + 1)
-    family = keys[:count, 0].copy()
-    return States(
-        family,
-        vertex[family].astype(np.int64),
-        np.append(first_slot[:count], slots + np.array([0, tops.size])),
-        np.append(first_child[:slots], entries + heads),
-        np.append(child[:entries], heads[1:]),
-        np.append(full[:entries], np.zeros(tops.size, np.bool_)),
-    )
+    return keys[:count, 0], first_slot[:count], first_child[:slots], child[:entries], full[:entries]

@@ -29,6 +29,7 @@ from jtsolve.averaging.kernels.words import (
     to_word,
 )
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, zeros
 from jtsolve.core.kernels.renaming import rename, unname
 from jtsolve.core.renaming import PIECE
 
@@ -138,8 +139,8 @@ def count_full(m, size, last, first_group, last_group, first_set, last_set, layo
     row = with_last + layout.first[m, layout.width]
     begins = with_last if last == IN_S else 0
     largest = layout.width - 1 if last == IN_S else layout.width
-    positions = np.empty(2 << (m - size), np.int32)
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    positions = empty(2 << (m - size), np.int32)
+    sums, codes = empty(LANES, np.float64), empty(LANES, np.int64)
     for nth in range(first_set, last_set):
         s = layout.masks[layout.first[layout.n, size] + nth]
         rest = everything ^ s
@@ -180,8 +181,8 @@ def connect(size, phase, first_group, last_group, parts, layout, weights, tables
     everything = (1 << n) - 1
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
-    words, none = np.zeros(LANES, np.int64), 3 * (lowest - base)
+    sums, codes = empty(LANES, np.float64), empty(LANES, np.int64)
+    words, none = zeros(LANES, np.int64), 3 * (lowest - base)
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]] // LANES
         lanes = min(LANES, sets - group * LANES)
@@ -220,8 +221,8 @@ def attach(sets, layout, weights, tables):
     for r in sets:
         others = everything ^ r
         count = n - mask_size(r, layout)
-        numbers = np.zeros(1 << count)
-        exponents = np.zeros(1 << count, np.int64)
+        numbers = zeros(1 << count, np.float64)
+        exponents = zeros(1 << count, np.int64)
         for name in range(1 << count):
             if mask_size(name, layout) >= width:
                 continue
@@ -270,7 +271,7 @@ def divide(size, phase, first_group, last_group, parts, layout, weights, tables)
     everything = (1 << n) - 1
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    sums, codes = empty(LANES, np.float64), empty(LANES, np.int64)
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]] // LANES
         for part in parts:
@@ -311,7 +312,7 @@ def divide_properly(size, group, star, layout, weights, tables, proper, none):
     begins = layout.first[n, size]
     lanes = min(LANES, layout.first[n, size + 1] - begins - group * LANES)
     start = layout.offset[layout.masks[begins + group * LANES]] // LANES
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    sums, codes = empty(LANES, np.float64), empty(LANES, np.int64)
     # P°(S,∅) = 1; R in increasing order, so that P°(S,R∖K) is known for every K.
     for lane in range(lanes):
         none[lane] = uint64(to_word(1.0, 0, bits, base, lowest))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty
 
 
 @kernel
@@ -24,7 +25,7 @@ def close_down(allowed, facets, sizes):
         Shape (m,), bool: the sets that may be complete. ∅ and single vertices always are.
     """
     m = sizes.size
-    alive = np.empty(m, np.bool_)
+    alive = empty(m, np.bool_)
     goes_on = True
     while goes_on:
         last = allowed.copy()  # last[A, j]: some allowed (v,Q) with A∖v ⊆ Q, v the j-th member

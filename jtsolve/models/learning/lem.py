@@ -376,8 +376,9 @@ class _Growth:
         found = np.array(labels, dtype=np.int64)
         how, (g_test, value) = self.how, self.how.threshold
         run_kernel(
-            self.run, score_features, codes, weights, first, holds, np.array(literals, dtype=np.int64),
-            np.array(states, dtype=np.int64), found, g_test, value, how.q, how.min_rows, out,
+            self.run, score_features, codes, weights, np.unique(weights), first, holds,
+            np.array(literals, dtype=np.int64), np.array(states, dtype=np.int64), found, g_test, value, how.q,
+            how.min_rows, out,
         )  # fmt: skip
         score = np.logaddexp(out[:, 0], out[:, 1])
         near = score >= score.max() - _EQUAL

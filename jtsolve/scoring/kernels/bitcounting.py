@@ -19,6 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 from jtsolve.scoring.kernels.counting import SMALL, added_exactly, sum_terms
 
 
@@ -35,7 +36,7 @@ def ones(typing, word):  # noqa: ARG001 - numba's signature
 @kernel
 def entropy_terms(rows):
     """Returns m ln m for m = 0 to `rows`, rounded as in `counting.sum_terms`."""
-    terms = np.zeros(rows + 1)
+    terms = zeros(rows + 1, np.float64)
     for count in range(1, rows + 1):
         terms[count] = float(count) * log(float(count))
     return terms
@@ -86,19 +87,19 @@ def sums_over_binary_cells(sets, bits, rows, arities, terms, shared, each):
     """
     count, width = sets.shape
     words = bits.shape[1]
-    sums = np.zeros(count, np.float64)
-    possible = np.ones(count, np.float64)
+    sums = zeros(count, np.float64)
+    possible = filled(count, np.float64, 1)
     # The 2^j cells of the first j members start at 2^j - 1; the only cell of level 0 is the set of all rows.
-    cells = np.zeros((1 << max(0, width - 1) << 1, words), np.uint64)
-    held = np.zeros(1 << max(0, width - 1) << 1, np.int64)
+    cells = zeros((1 << max(0, width - 1) << 1, words), np.uint64)
+    held = zeros(1 << max(0, width - 1) << 1, np.int64)
     cells[0] = ~np.uint64(0)
     if rows & 63:
         cells[0, words - 1] = (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
     held[0] = rows
-    kept = np.full(max(1, width), -1, np.int64)  # the prefix with known cells
+    kept = filled(max(1, width), np.int64, -1)  # the prefix with known cells
     valid = 0
-    found = np.empty(1 << width, np.int64)
-    tally = np.zeros(SMALL, np.int64)
+    found = empty(1 << width, np.int64)
+    tally = zeros(SMALL, np.int64)
     for i in range(count):
         size = 0
         while size < width and sets[i, size] >= 0:

@@ -7,6 +7,7 @@ from math import log, nan, sqrt
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 from jtsolve.scoring.kernels.cholesky import log_determinants
 
 
@@ -23,9 +24,9 @@ def variances(cell, counts, values):
     """
     rows, m = values.shape
     cells = counts.size
-    first = np.full(cells, -1)
-    sums = np.zeros((cells, m))
-    squares = np.zeros((cells, m))
+    first = filled(cells, np.int64, -1)
+    sums = zeros((cells, m), np.float64)
+    squares = zeros((cells, m), np.float64)
     for r in range(rows):
         i = cell[r]
         if first[i] < 0:
@@ -50,10 +51,10 @@ def scatters(cell, counts, values):
     """
     rows, m = values.shape
     cells = counts.size
-    first = np.full(cells, -1)
-    sums = np.zeros((cells, m))
-    products = np.zeros((cells, m, m))
-    x = np.empty(m)
+    first = filled(cells, np.int64, -1)
+    sums = zeros((cells, m), np.float64)
+    products = zeros((cells, m, m), np.float64)
+    x = empty(m, np.float64)
     for r in range(rows):
         i = cell[r]
         if first[i] < 0:
@@ -86,8 +87,8 @@ def weighted_log_determinants(sets, matrices, weights, least):
         least: see `log_determinants`.
     """
     count, width = sets.shape
-    found = np.zeros(count)
-    sizes = np.zeros(count, np.int64)
+    found = zeros(count, np.float64)
+    sizes = zeros(count, np.int64)
     for i in range(count):
         for j in range(width):
             sizes[i] += sets[i, j] >= 0
@@ -107,7 +108,7 @@ def weighted_logs(diagonals, weights):
         weights: shape (cells,).
     """
     cells, m = diagonals.shape
-    found = np.zeros(m)
+    found = zeros(m, np.float64)
     for i in range(cells):
         for j in range(m):
             root = sqrt(diagonals[i, j]) if diagonals[i, j] > 0 else nan

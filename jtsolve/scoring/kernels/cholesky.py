@@ -7,6 +7,7 @@ from math import log, nan, sqrt
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 
 
 @kernel
@@ -22,11 +23,11 @@ def log_determinants(sets, matrix, least):
         least: least pivot of a regular submatrix, relative to its diagonal element.
     """
     count, width = sets.shape
-    factor = np.zeros((max(1, width), max(1, width)))
-    partial = np.zeros(width + 1)
-    kept = np.full(max(1, width), -1, np.int64)
+    factor = zeros((max(1, width), max(1, width)), np.float64)
+    partial = zeros(width + 1, np.float64)
+    kept = filled(max(1, width), np.int64, -1)
     valid = 0
-    logs = np.empty(count)
+    logs = empty(count, np.float64)
     for i in range(count):
         size = 0
         while size < width and sets[i, size] >= 0:

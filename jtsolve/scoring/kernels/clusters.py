@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import zeros
 
 
 @kernel
@@ -27,10 +28,10 @@ def grow_clusters(owner, parents, shares, ends, by_parent, root, violated, found
     for seed in range(n):
         if seed == root:
             continue
-        inside = np.zeros(n + 1, np.bool_)
-        hit = np.zeros(owner.size, np.bool_)
+        inside = zeros(n + 1, np.bool_)
+        hit = zeros(owner.size, np.bool_)
         # Shares without a parent inside, by column; and of members, by each other parent.
-        free, reach = np.zeros(n), np.zeros(n + 1)
+        free, reach = zeros(n, np.float64), zeros(n + 1, np.float64)
         for f in range(owner.size):
             free[owner[f]] += shares[f]
         entering, u = 0.0, seed

@@ -24,6 +24,7 @@ import numpy as np
 from numba import uint64
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 
 SMALL = 64
 """Smaller counts are tallied in an array; the others, at most rows / SMALL without weights, are sorted."""
@@ -58,13 +59,13 @@ def make_space(rows):
     while 1 << bits < 2 * rows:
         bits += 1
     return Space(
-        np.zeros(max(LEAST_BINS, BINS_PER_ROW * rows), np.int64),
-        np.empty(1 << bits, np.int64),
-        np.zeros(1 << bits, np.int64),
-        np.empty(1 << bits, np.int64),
+        zeros(max(LEAST_BINS, BINS_PER_ROW * rows), np.int64),
+        empty(1 << bits, np.int64),
+        zeros(1 << bits, np.int64),
+        empty(1 << bits, np.int64),
         64 - bits,
-        np.empty(rows, np.int64),
-        np.zeros(SMALL, np.int64),
+        empty(rows, np.int64),
+        zeros(SMALL, np.int64),
     )
 
 
@@ -211,7 +212,7 @@ def _sort(values, count):
 
     The sort of numba takes a second to compile.
     """
-    waiting = np.empty(128, np.int64)
+    waiting = empty(128, np.int64)
     depth, low, high = 0, 0, count - 1
     while True:
         while high - low > SMALL:
@@ -301,13 +302,13 @@ def sums_over_cells(sets, codes, arities, weights, shared, each):
     """
     count, width = sets.shape
     rows = codes.shape[1]
-    sums = np.zeros(count, np.float64)
-    possible = np.ones(count, np.float64)
+    sums = zeros(count, np.float64)
+    possible = filled(count, np.float64, 1)
     space = make_space(rows)
     turn = 0
-    cells = np.zeros((max(1, width), rows), np.int32)  # by length of the prefix; ∅ has one cell
-    groups = np.ones(max(1, width), np.int64)
-    kept = np.full(max(1, width), -1, np.int64)  # the prefix with known cells
+    cells = zeros((max(1, width), rows), np.int32)  # by length of the prefix; ∅ has one cell
+    groups = filled(max(1, width), np.int64, 1)
+    kept = filled(max(1, width), np.int64, -1)  # the prefix with known cells
     valid = 0
     for i in range(count):
         size = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled
 
 
 @kernel
@@ -45,9 +46,9 @@ def search_near(correlation, columns, prices, of_clusters, of_links, least, chos
         chosen: shape (m, size), int64: receives the sets that attain them.
     """
     m = columns.size
-    place = np.full(correlation.shape[0], -1)
+    place = filled(correlation.shape[0], np.int64, -1)
     place[columns] = np.arange(m)
-    inner = np.empty((m, m))
+    inner = empty((m, m), np.float64)
     for a in range(m):
         for b in range(m):
             inner[a, b] = correlation[columns[a], columns[b]]
@@ -86,10 +87,11 @@ def search(given, v, first, names, place, prices, of_clusters, of_links, least, 
     clusters, factors, cluster_ends, cluster_list = of_clusters
     link_ends, link_list, link_factors = of_links
     # At level l, given the first l + 1 members: covariances, also with v alone, variances, prices of others.
-    inner = np.empty((max(1, size - 2), m, m) if size > 3 else (1, 1, 1))
-    rows, variances, priced = np.empty((size, m)), np.empty((size, m)), np.empty((size, m))
-    bases, shares, products = np.empty(size), np.ones(size), np.ones(size)
-    members = np.full(size, -1, np.int64)
+    inner = empty((max(1, size - 2), m, m) if size > 3 else (1, 1, 1), np.float64)
+    rows, variances = empty((size, m), np.float64), empty((size, m), np.float64)
+    priced, bases = empty((size, m), np.float64), empty(size, np.float64)
+    shares, products = filled(size, np.float64, 1), filled(size, np.float64, 1)
+    members = filled(size, np.int64, -1)
     members[0], level = first, 0
     own = names[v] * n
     while level >= 0:

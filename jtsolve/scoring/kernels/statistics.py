@@ -12,7 +12,7 @@ import numpy as np
 from numba import uint64
 
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.copying import copy_onto
+from jtsolve.core.kernels.arrays import copy_onto, empty, filled, zeros
 from jtsolve.scoring.kernels.counting import (
     BINS_PER_ROW,
     LEAST_BINS,
@@ -25,7 +25,7 @@ from jtsolve.scoring.kernels.counting import (
 @kernel
 def _grown(array, size):
     """Returns a copy of an array, extended to at least this size."""
-    grown = np.empty(max(size, 2 * array.size), np.int64)
+    grown = empty(max(size, 2 * array.size), np.int64)
     copy_onto(grown, array)
     return grown
 
@@ -47,13 +47,13 @@ def count_occupied(sets, codes, arities, weights, prefixes):
     """
     count, width = sets.shape
     rows = codes.shape[1]
-    starts = np.zeros(count + 1, np.int64)
-    keys = np.empty(max(16, 16 * count), np.int64)
-    counts = np.empty(keys.size, np.int64)
-    bins = np.zeros(max(LEAST_BINS, BINS_PER_ROW * rows), np.int64)
-    found = np.empty(rows, np.int64)
-    possible = np.ones(width + 1, np.int64)  # by length of the prefix
-    kept = np.full(width + 1, -1, np.int64)
+    starts = zeros(count + 1, np.int64)
+    keys = empty(max(16, 16 * count), np.int64)
+    counts = empty(keys.size, np.int64)
+    bins = zeros(max(LEAST_BINS, BINS_PER_ROW * rows), np.int64)
+    found = empty(rows, np.int64)
+    possible = filled(width + 1, np.int64, 1)  # by length of the prefix
+    kept = filled(width + 1, np.int64, -1)
     valid = used = 0
     for i in range(count):
         size = 0
@@ -103,9 +103,9 @@ def count_occupied(sets, codes, arities, weights, prefixes):
 @kernel
 def added_cells(starts, keys, counts, more_starts, more_keys, more_counts):
     """Returns the sum of two statistics of the same sets; see `count_occupied`."""
-    found_starts = np.zeros(starts.size, np.int64)
-    found_keys = np.empty(keys.size + more_keys.size, np.int64)
-    found_counts = np.empty(found_keys.size, np.int64)
+    found_starts = zeros(starts.size, np.int64)
+    found_keys = empty(keys.size + more_keys.size, np.int64)
+    found_counts = empty(found_keys.size, np.int64)
     used = 0
     for i in range(starts.size - 1):
         at, end = starts[i], starts[i + 1]
@@ -135,8 +135,8 @@ def sums_over_statistics(starts, counts, possible, shared, each):
         possible: shape (count,), float64: the products of the arities.
         shared, each: see `counting.sums_over_cells`.
     """
-    sums = np.zeros(possible.size)
-    tally = np.zeros(SMALL, np.int64)
+    sums = zeros(possible.size, np.float64)
+    tally = zeros(SMALL, np.int64)
     for i in range(possible.size):
         found = counts[starts[i] : starts[i + 1]].copy()
         if found.size:

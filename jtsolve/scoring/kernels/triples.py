@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, zeros
 from jtsolve.scoring.kernels.bitcounting import common, ones
 
 _WORDS_PER_STEP = 4.0
@@ -63,7 +64,7 @@ def best_thirds(
     """
     filled = 0
     rows, words = terms.size - 1, columns.shape[1]
-    both, threes = np.empty(words, np.uint64), np.zeros(c, np.int64)
+    both, threes = empty(words, np.uint64), zeros(c, np.int64)
     in_row = ones_of_row.size / rows
     n_c = counts[c, c]
     for b in range(1, c):
@@ -127,7 +128,7 @@ def best_thirds(
 def common_counts(columns):
     """Returns the number of rows in which both of two columns are 1, shape (n, n), int64."""
     n = columns.shape[0]
-    counts = np.zeros((n, n), np.int64)
+    counts = zeros((n, n), np.int64)
     for a in range(n):
         for b in range(a + 1):
             counts[a, b] = counts[b, a] = common(columns[a], columns[b])

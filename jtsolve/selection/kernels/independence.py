@@ -7,9 +7,10 @@ from math import sqrt
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty
 
 
-@kernel(allocates=False)
+@kernel(inline="always", allocates=False)
 def partial_correlation(correlation, i, j, given, size, factor):
     """Returns ρ_ij|S, or 2 if the matrix of S, i and j is singular.
 
@@ -73,10 +74,10 @@ def prune_candidates(correlation, graph, candidates, thresholds):
     """
     m = correlation.shape[0]
     deepest = len(thresholds)
-    around = np.empty(m, np.int64)
-    given = np.empty(deepest + 1, np.int64)
-    places = np.empty(deepest + 1, np.int64)
-    factor = np.empty((deepest + 2, deepest + 2))
+    around = empty(m, np.int64)
+    given = empty(deepest + 1, np.int64)
+    places = empty(deepest + 1, np.int64)
+    factor = empty((deepest + 2, deepest + 2), np.float64)
     for size in range(deepest):
         seen = graph.copy()  # PC-stable: the neighbours at the beginning of each size
         enough = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, zeros
 
 
 @kernel
@@ -23,9 +24,9 @@ def linked_parts(covariance, penalty):
         penalty: λ, shape (m, m).
     """
     m = covariance.shape[0]
-    order = np.empty(m, np.int64)
+    order = empty(m, np.int64)
     begins = [0]
-    seen = np.zeros(m, np.bool_)
+    seen = zeros(m, np.bool_)
     count = 0
     for first in range(m):
         if seen[first]:
@@ -108,14 +109,14 @@ def block_descent(covariance, penalty, estimate, slopes, tolerance, sweeps):
         sweeps: maximum number of sweeps.
     """
     m = covariance.shape[0]
-    free = np.empty((m, m), np.int64)
-    counts = np.zeros(m, np.int64)
+    free = empty((m, m), np.int64)
+    counts = zeros(m, np.int64)
     for j in range(m):
         for k in range(m):
             if k != j and penalty[k, j] < np.inf:
                 free[j, counts[j]] = k
                 counts[j] += 1
-    image = np.empty(m)
+    image = empty(m, np.float64)
     for sweep in range(sweeps):
         change = 0.0
         for j in range(m):
@@ -160,8 +161,8 @@ def regressions(correlation, graph, penalty, regressed, slopes, tolerance):
         tolerance: on the change of a slope.
     """
     m = correlation.shape[0]
-    free = np.empty(m, np.int64)
-    image = np.empty(m)
+    free = empty(m, np.int64)
+    image = empty(m, np.float64)
     for j in range(m):
         if not regressed[j]:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.copying import copy_onto
+from jtsolve.core.kernels.arrays import copy_onto, empty, filled, zeros
 
 _NEVER = 1 << 62
 """Least reduced cost over no families."""
@@ -28,16 +28,16 @@ def numbered(values, members, facets, sizes, allowed, best):
     """
     m, width = allowed.shape
     # Counting sort by vertex: first[v] is the next number of a family of v.
-    first = np.zeros(best.size + 1, np.int32)
+    first = zeros(best.size + 1, np.int32)
     for a in range(m):
         for j in range(sizes[a]):
             if allowed[a, j]:
                 first[members[a, j] + 1] += 1
     for v in range(best.size):
         first[v + 1] += first[v]
-    numbers = np.full(m * width, -1, np.int32)
-    parents = np.empty(first[best.size], np.int32)
-    found = np.empty(first[best.size], np.int64)
+    numbers = filled(m * width, np.int32, -1)
+    parents = empty(first[best.size], np.int32)
+    found = empty(first[best.size], np.int64)
     for a in range(m):
         for j in range(sizes[a]):
             if allowed[a, j]:

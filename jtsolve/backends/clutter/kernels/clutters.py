@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 
 
 @kernel
@@ -61,9 +62,9 @@ def best_families(values, members, facets, sizes, allowed, n, least):
     The maximum is `least` without a family; the family that attains it is the position of P∪v and the slot of
     v, returned as two more arrays of shape (n,).
     """
-    best = np.full(n, least, np.int64)
-    union = np.zeros(n, np.int64)
-    slot = np.zeros(n, np.int64)
+    best = filled(n, np.int64, least)
+    union = zeros(n, np.int64)
+    slot = zeros(n, np.int64)
     for at in range(values.size):
         for j in range(sizes[at]):
             if allowed[at, j]:
@@ -79,7 +80,7 @@ def best_families(values, members, facets, sizes, allowed, n, least):
 @kernel
 def _weight_tables(weights, words):
     """Returns the weights of all bit patterns of each byte of each word, shape (words, 8, 256)."""
-    tables = np.zeros((words, 8, 256), weights.dtype)
+    tables = zeros((words, 8, 256), weights.dtype)
     for word in range(words):
         for byte in range(8):
             for pattern in range(1, 256):
@@ -120,7 +121,7 @@ def add_multipliers(total, words, weights, first, last):
 @kernel
 def crossings(words, count, union, parents, x):
     """Returns for each of the first `count` up-sets the total x of the families that enter it."""
-    found = np.zeros(count, np.float64)
+    found = zeros(count, np.float64)
     for word in range((count + 63) // 64):
         row = words[word]
         for k in range(union.size):
@@ -156,14 +157,14 @@ def grow(members, facets, sizes, allowed, priority, root, n):
     Returns:
         The positions of P∪v and the slots of v, in order; fewer than n if no family fits any more.
     """
-    placed = np.zeros(n, np.bool_)
-    complete = np.zeros(sizes.size, np.bool_)
+    placed = zeros(n, np.bool_)
+    complete = zeros(sizes.size, np.bool_)
     # Invariant: `complete` marks the sets that are complete in the graph so far. The order stays perfect with
     # a family whose P is complete and whose v is not placed.
     complete[0] = True
-    union = np.zeros(n, np.int64)
-    slot = np.zeros(n, np.int64)
-    stack = np.empty(sizes.size, np.int64)
+    union = zeros(n, np.int64)
+    slot = zeros(n, np.int64)
+    stack = empty(sizes.size, np.int64)
     for step in range(n):
         best = -np.inf
         for at in range(1, sizes.size):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, zeros
 
 _EPSILON = 1e-9
 """Residual capacities up to this count as 0."""
@@ -33,13 +34,13 @@ def arcs_up(facets, sizes):
     """
     m, width = facets.shape
     # Counting sort of the arcs by the set at which they begin.
-    starts = np.zeros(m + 1, np.int32)
+    starts = zeros(m + 1, np.int32)
     for a in range(1, m):
         for j in range(sizes[a]):
             starts[facets[a, j] + 1] += 1
     for a in range(m):
         starts[a + 1] += starts[a]
-    arcs = np.empty(starts[m], np.int32)
+    arcs = empty(starts[m], np.int32)
     free = starts[:-1].copy()
     for a in range(1, m):
         for j in range(sizes[a]):
@@ -206,12 +207,12 @@ def minimum_cuts(lattice, capacity, sinks, depth, tolerance):
     """
     facets, sizes, _, _ = lattice
     m, width = facets.shape
-    level = np.empty(m, np.int32)
-    queue = np.empty(m, np.int32)
-    current = np.empty(m, np.int32)
-    path = np.empty(m, np.int32)
-    outer = np.empty(m, np.bool_)
-    inner = np.empty(m, np.bool_)
+    level = empty(m, np.int32)
+    queue = empty(m, np.int32)
+    current = empty(m, np.int32)
+    path = empty(m, np.int32)
+    outer = empty(m, np.bool_)
+    inner = empty(m, np.bool_)
     generators = [np.int32(0) for _ in range(0)]
     ends = [0 for _ in range(0)]
     for sink in sinks:

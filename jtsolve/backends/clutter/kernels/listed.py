@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 
 
 @kernel
@@ -19,7 +20,7 @@ def sums_of(amounts, chains):
         amounts: shape (cuts,), int64: λ.
         chains: shape (cuts,), int64: the numbers of the chains, never decreasing.
     """
-    sums, ends = amounts.copy(), np.zeros(1 if chains.size == 0 else chains[-1] + 1, np.int64)
+    sums, ends = amounts.copy(), zeros(1 if chains.size == 0 else chains[-1] + 1, np.int64)
     for k in range(amounts.size - 1, -1, -1):
         if k + 1 < amounts.size and chains[k] == chains[k + 1]:
             sums[k] += sums[k + 1]
@@ -31,7 +32,7 @@ def sums_of(amounts, chains):
 @kernel
 def grouped(keys, items, count):
     """Returns the first position of each key below `count`, and the items ordered by key."""
-    starts, ordered = np.zeros(count + 1, np.int64), np.empty(items.size, np.int64)
+    starts, ordered = zeros(count + 1, np.int64), empty(items.size, np.int64)
     for key in keys:
         starts[key + 1] += 1
     starts = np.cumsum(starts)
@@ -55,7 +56,7 @@ def add_cuts(values, arcs, sets, starts, amounts, chains):
         chains: see `sums_of`.
     """
     up, above = arcs
-    last, queue = np.full(values.size, -1, np.int64), np.empty(values.size, np.int32)
+    last, queue = filled(values.size, np.int64, -1), empty(values.size, np.int32)
     sums, _ = sums_of(amounts, chains)
     for k in range(amounts.size):
         tail = 0
@@ -91,9 +92,9 @@ def limits(vertices, vertex_cuts, pairs, pair_cuts, amounts, chains, n):
         chains: see `sums_of`.
         n: the number of vertices.
     """
-    together, linked = np.zeros((n, n), np.int64), np.zeros((n, n), np.int64)
+    together, linked = zeros((n, n), np.int64), zeros((n, n), np.int64)
     sums, ends = sums_of(amounts, chains)
-    chain, joined, members = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.empty(n, np.int64)
+    chain, joined, members = filled(n, np.int64, -1), zeros(n, np.int64), empty(n, np.int64)
     i, j = 0, 0
     for c in range(ends.size):
         count = 0
@@ -136,12 +137,12 @@ def lower(families, over, where, amounts, chains):
     of_vertex, vertex_cuts, of_pair, pair_cuts = where
     n = of_vertex.size - 1
     sums, ends = sums_of(amounts, chains)
-    given, excess, left = sums.copy(), over.copy(), np.zeros(n, np.int64)
+    given, excess, left = sums.copy(), over.copy(), zeros(n, np.int64)
     # For each chain, the first cut that contains {a,b}, and the first that contains {v,a,b}; and the last
     # family for which these were set.
-    out, enters = np.empty(ends.size, np.int64), np.empty(ends.size, np.int64)
-    last_out, last_enters = np.full(ends.size, -1, np.int64), np.full(ends.size, -1, np.int64)
-    found = np.empty(ends.size, np.int64)
+    out, enters = empty(ends.size, np.int64), empty(ends.size, np.int64)
+    last_out, last_enters = filled(ends.size, np.int64, -1), filled(ends.size, np.int64, -1)
+    found = empty(ends.size, np.int64)
     for at in range(len(families)):
         v, a, b = families[at]
         lists = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import filled, zeros
 
 _NOTHING = -14.0
 """Smaller exponents, with shares below 10^-6, are left out: the time of gradients is linear in the shares."""
@@ -30,14 +31,14 @@ def smoothed_maxima(values, members, facets, sizes, allowed, n, temperature):
         Shape (n,), and shape (count, width) with sum 1 for each vertex that has a family.
     """
     # First the maxima: exponents relative to them are at most 0, and cannot overflow.
-    most = np.full(n, -np.inf)
-    share = np.zeros(allowed.shape, np.float64)
+    most = filled(n, np.float64, -np.inf)
+    share = zeros(allowed.shape, np.float64)
     for at in range(values.size):
         for j in range(sizes[at]):
             if allowed[at, j]:
                 v = members[at, j]
                 most[v] = max(most[v], values[at] - values[facets[at, j]])
-    total = np.zeros(n)
+    total = zeros(n, np.float64)
     for at in range(values.size):
         for j in range(sizes[at]):
             if allowed[at, j]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, filled, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,7 +83,7 @@ def runs_of(facets: NDArray[np.int32], sizes: NDArray[np.int32]) -> Runs:
 @kernel
 def reduced_costs_in_steps(values, members, facets, sizes, allowed, best, shift):
     """Returns reduced costs best(v) − (values(P∪v) − values(P)), in steps of 2^shift units, rounded down."""
-    found = np.full(allowed.shape[::-1], NEVER, np.int32)
+    found = filled(allowed.shape[::-1], np.int32, NEVER)
     for a in range(sizes.size):
         for j in range(sizes[a]):
             if allowed[a, j]:
@@ -293,7 +294,7 @@ def distances_from_empty(cost, runs, sink, distance):
     """
     largest = _first_largest(runs)
     before = distance[: runs.first[largest]].copy()
-    fell = np.full(largest, True)
+    fell = filled(largest, np.bool_, True)
     goes_on = True
     while goes_on:
         _climb(cost, distance, runs, largest, fell)
@@ -315,7 +316,7 @@ def distances_to_sink(cost, runs, distance):
     """
     largest = _first_largest(runs)
     before = distance[: runs.first[largest]].copy()
-    fell = np.full(largest, True)
+    fell = filled(largest, np.bool_, True)
     goes_on = True
     while goes_on:
         _descend(cost, distance, runs, largest, fell)
@@ -417,7 +418,7 @@ def add_stretched(potentials, bits, ends, slopes, total):
     log = np.uint32(bits)
     for u in range(ends.size - 1):
         slope = slopes[ends[u] : ends[u + 1]]
-        base = np.zeros(slope.size)  # φ(z) = base[k] + slope[k] · z on the k-th interval
+        base = zeros(slope.size, np.float64)  # φ(z) = base[k] + slope[k] · z on the k-th interval
         for k in range(1, slope.size):
             base[k] = base[k - 1] + (slope[k - 1] - slope[k]) * (k << bits)
         potential = potentials[u]
@@ -429,8 +430,8 @@ def add_stretched(potentials, bits, ends, slopes, total):
 @kernel
 def stretch(potential, bits, slope):
     """Replaces a potential by φ(potential), φ as in `add_stretched`, rounded but still monotone."""
-    base = np.zeros(slope.size, np.int64)
-    exact = np.empty(slope.size, np.int64)
+    base = zeros(slope.size, np.int64)
+    exact = empty(slope.size, np.int64)
     for k in range(slope.size):
         exact[k] = np.int64(min(slope[k], _STEEPEST) * _ONE)
         if k > 0:
@@ -445,7 +446,7 @@ def stretch(potential, bits, slope):
 @kernel
 def gathered(share, facets):
     """Returns for each set A the shares of families with P∪v = A, less those of families with P = A."""
-    found = np.zeros(share.shape[0])
+    found = zeros(share.shape[0], np.float64)
     for a in range(share.shape[0]):
         for j in range(share.shape[1]):
             if share[a, j] > 0:
@@ -462,11 +463,11 @@ def covered(potentials, bits, ends, amounts):
         potentials, bits, ends: see `add_stretched`.
         amounts: shape (m,), float64.
     """
-    found = np.zeros(ends[-1])
+    found = zeros(ends[-1], np.float64)
     some = np.flatnonzero(amounts)
     for u in range(ends.size - 1):
         part = found[ends[u] : ends[u + 1]]
-        last = np.zeros(part.size)  # the amounts of the sets whose potential ends in the interval
+        last = zeros(part.size, np.float64)  # the amounts of the sets whose potential ends in the interval
         for a in some:
             z = potentials[u, a]
             if z > 0:

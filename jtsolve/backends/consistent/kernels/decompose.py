@@ -24,6 +24,7 @@ from collections import namedtuple
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty
 
 PIECE = np.dtype([("s", np.int64), ("q", np.int64), ("size", np.int64), ("side", np.int64)])
 """A candidate (S_i, Q_i) for a cover, stored at [s, q]; S_i is the clique without its member at [side]."""
@@ -86,7 +87,7 @@ def make_components(state, separators, forest, first_edge):
         first_edge: shape (count,): the position of the first edge above δ.
     """
     n = state.leader.shape[1]
-    leader = np.empty(n, np.int64)
+    leader = empty(n, np.int64)
     for s in separators:
         for v in range(n):
             leader[v] = v

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty
 
 
 @kernel
@@ -36,7 +37,7 @@ def least_cut(gain, size, threshold):
     """
     full = (1 << size) - 1
     whole = gain[full] + gain[0]
-    blocks = np.empty(size, np.int64)  # merged elements, as bit masks
+    blocks = empty(size, np.int64)  # merged elements, as bit masks
     for i in range(size):
         blocks[i] = 1 << i
     best = np.inf
@@ -82,8 +83,8 @@ def merge(A, values, offsets, binomial, labels, threshold, most, merged, strengt
         (the number of sets that merged components, the number tested, whether sets are left).
     """
     size = A.size
-    gain = np.empty(1 << size)
-    rank = np.empty(1 << size, np.int64)
+    gain = empty(1 << size, np.float64)
+    rank = empty(1 << size, np.int64)
     rank[0] = 0
     found, tested = 0, 0
     for _ in range(most):

@@ -14,11 +14,11 @@ where G is final for smaller sets. Two arrangements make it fast:
 
 from __future__ import annotations
 
-import numpy as np
 from numba import uint64
 
 from jtsolve.backends.dp.plan import LANES
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty
 
 
 @kernel(inline="always")
@@ -55,7 +55,7 @@ def best_splits(table, base, elements, bits, first_group, last_group, high_sets,
         lowest: represents -inf; written where there is no split.
     """
     rows = 1 << bits
-    best = np.empty(8 * LANES, table.dtype)
+    best = empty(8 * LANES, table.dtype)
     for group in range(first_group, last_group):
         start = base + group * (LANES << elements)
         for high in high_sets:

@@ -27,6 +27,7 @@ from numba import uint64
 
 from jtsolve.backends.dp.plan import LANES
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import zeros
 
 
 @kernel(inline="always")
@@ -65,12 +66,12 @@ def finish_g(tables, first_group, last_group, bits, highs, lows, ranks, local, o
         rest &= rest - 1
         c += 1
     roots, growing = min(2, width - c + 1), min(2, width - c)
-    grown = np.zeros((2, m - c, LANES), np.uint64)  # where the table of C∪v begins
-    gain = np.zeros((2, m - c, LANES), g.dtype)
-    shrunk = np.zeros((2, c, LANES), np.uint64)  # where the table of C∖c begins
-    place = np.zeros((c, LANES), np.uint64)  # number of variables outside C below the member
-    clique, separator = np.zeros((2, LANES), g.dtype), np.zeros((2, LANES), g.dtype)
-    f, best = np.zeros(LANES, g.dtype), np.zeros(LANES, g.dtype)
+    grown = zeros((2, m - c, LANES), np.uint64)  # where the table of C∪v begins
+    gain = zeros((2, m - c, LANES), g.dtype)
+    shrunk = zeros((2, c, LANES), np.uint64)  # where the table of C∖c begins
+    place = zeros((c, LANES), np.uint64)  # number of variables outside C below the member
+    clique, separator = zeros((2, LANES), g.dtype), zeros((2, LANES), g.dtype)
+    f, best = zeros(LANES, g.dtype), zeros(LANES, g.dtype)
     for group in range(first_group, last_group):
         lanes = min(LANES, tables.size - group * LANES)
         for lane in range(lanes):

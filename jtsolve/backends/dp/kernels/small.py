@@ -18,6 +18,7 @@ from numba import uint64
 
 from jtsolve.backends.dp.kernels.lanes import LANES, SHIFT, raise_to, raise_to_splits
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import empty, zeros
 
 Schedule = namedtuple(
     "Schedule",
@@ -48,7 +49,7 @@ def renamed(u, c, m):
     return result
 
 
-@kernel
+@kernel(inline="always")
 def lay_out_scores(lane, schedule, order, variables, values, covered, clique, separator):
     """Writes a problem's scores into a lane; returns the amount added to the score of every covering tree.
 
@@ -66,7 +67,7 @@ def lay_out_scores(lane, schedule, order, variables, values, covered, clique, se
         separator: shape (K · LANES,), written: s(S), inf for no score.
     """
     shift = schedule.m - variables
-    own = np.zeros(variables)
+    own = zeros(variables, np.float64)
     for v in range(variables):
         for a in range(order.size):
             if order[a] == 1 << v and values[a] > -np.inf:
@@ -160,16 +161,16 @@ def _best_clique(schedule, lane, clique, g, base, u, proper):
         members = (members - 1) & u
 
 
-@kernel
+@kernel(inline="always")
 def trace_cliques(schedule, lane, others, clique, separator, g, cliques, parents):
     """Writes the cliques of an optimal tree and their parents (-1 for the first); returns their number.
 
     The variables are the root and `others`. Each maximum is recomputed on the way. The first clique attached
     by S = C replaces C. Parents come before their children.
     """
-    nodes = np.empty(2 * schedule.m, np.int64)  # of the parts still to place: the node each is attached to,
-    tops = np.empty(2 * schedule.m, np.int64)  # the set C for which its value was computed,
-    parts = np.empty(2 * schedule.m, np.int64)  # and U
+    nodes = empty(2 * schedule.m, np.int64)  # of the parts still to place: the node each is attached to,
+    tops = empty(2 * schedule.m, np.int64)  # the set C for which its value was computed,
+    parts = empty(2 * schedule.m, np.int64)  # and U
     root = 1 << (schedule.m - 1)
     _, top = _best_clique(schedule, lane, clique, g, root, others, False)
     cliques[0], parents[0] = top, -1
@@ -235,9 +236,9 @@ def solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliqu
         counts: shape (B,), int64: written; the number of cliques, 0 where no tree was traced.
     """
     count, pairs = schedule.sets.size, schedule.node.size
-    clique, separator = np.zeros(count * LANES), np.zeros(count * LANES)
-    F, g = np.empty(pairs * LANES), np.empty(pairs * LANES)
-    added = np.zeros(LANES)
+    clique, separator = zeros(count * LANES, np.float64), zeros(count * LANES, np.float64)
+    F, g = empty(pairs * LANES, np.float64), empty(pairs * LANES, np.float64)
+    added = zeros(LANES, np.float64)
     for i in range(sizes.size):
         known, needed = 0, 0
         while known < orders.shape[1] and orders[i, known] >= 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.arrays import zeros
 
 
 @kernel
@@ -20,7 +21,7 @@ def pair_counts(codes, weights, first, halt):
         first: (variables + 1,), the first literal of each variable, and their number.
         halt: see `threads.run_kernel`; likewise in the other kernels.
     """
-    counts = np.zeros((first[-1], first[-1]))
+    counts = zeros((first[-1], first[-1]), np.float64)
     for i in range(codes.shape[0]):
         if halt[0]:
             break
@@ -46,7 +47,7 @@ def literal_gains(counts, total, first):
         total: the weight of all rows.
         first: see `pair_counts`.
     """
-    gains = np.zeros(first[-1])
+    gains = zeros(first[-1], np.float64)
     for v in range(first.size - 1):
         for F in range(first[v], first[v + 1]):
             holds = counts[F, F]
@@ -69,7 +70,7 @@ def literal_gains(counts, total, first):
 def informations(counts, total, first):
     """Returns the mutual information of each pair of variables, in nats, shape (variables, variables)."""
     n = first.size - 1
-    out = np.zeros((n, n))
+    out = zeros((n, n), np.float64)
     for i in range(n):
         for j in range(i):
             value = 0.0
@@ -123,8 +124,8 @@ def _forest(counts, total, first, split, price):
     """Returns the weight of a maximum spanning forest of all variables but `split`, if it is not negative."""
     n = first.size - 1
     strength = informations(counts, total, first)
-    best = np.zeros(n)
-    is_in = np.zeros(n, np.bool_)
+    best = zeros(n, np.float64)
+    is_in = zeros(n, np.bool_)
     left = n
     if split >= 0:
         is_in[split] = True

@@ -13,7 +13,7 @@ import numpy as np
 
 from jtsolve.backends.consistent.kernels.least_cuts import next_set
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.copying import copy_onto
+from jtsolve.core.kernels.arrays import copy_onto, empty, filled, zeros
 from jtsolve.models.features.kernels.counts import pair_counts
 from jtsolve.scoring.kernels.bitcounting import ones
 
@@ -35,7 +35,7 @@ def threshold(g_test, value, degrees, total):
     return degrees * (1.0 - spread + value * np.sqrt(spread)) ** 3 / (2.0 * total)
 
 
-@kernel
+@kernel(inline="always")
 def merge_pairs(counts, total, first, states, g_test, value, labels):
     """Merges the components of every dependent pair of variables; see `partition` for the arguments."""
     n = first.size - 1
@@ -64,14 +64,14 @@ def _join(labels, i, j):
 
 
 @kernel
-def merge_sets(codes, weights, counts, total, first, states, g_test, value, size, labels, halt):
+def merge_sets(codes, weights, kinds, counts, total, first, states, g_test, value, size, labels, halt):
     """Merges, for each set A of one size, the components that A meets if every cut of A is dependent.
 
     Sets within one component are skipped, since they merge nothing. So are variables whose entropy is at most
     the threshold of their smallest cut.
     """
     pairs = _pair_gains(counts, total, first)
-    able = np.empty(first.size - 1, np.int64)
+    able = empty(first.size - 1, np.int64)
     n = 0
     for v in range(first.size - 1):
         if labels[v] >= 0 and -pairs[v, v] > threshold(g_test, value, states[v] - 1, total):
@@ -79,21 +79,26 @@ def merge_sets(codes, weights, counts, total, first, states, g_test, value, size
             n += 1
     if size > n or _is_one(labels, able[:n]):
         return
-    places, A = np.arange(size), able[:size].copy()
-    gain = np.zeros(1 << size)
+    places, A = empty(size, np.int64), empty(size, np.int64)
+    for k in range(size):
+        places[k], A[k] = k, able[k]
+    gain = zeros(1 << size, np.float64)
     rows = codes.shape[1]
-    bits, ends, kinds = _bits(codes, weights, first)
+    bits, ends = _bits(codes, weights, kinds, first)
     words = ends[-1]
-    held = np.empty((2 * rows // words + 1, words), np.uint64)
-    others = np.full(size - 1, -1)  # the variables whose joint states are in `held`
+    held = empty((2 * rows // words + 1, words), np.uint64)
+    others = filled(size - 1, np.int64, -1)  # the variables whose joint states are in `held`
     while not halt[0]:
         if not _is_one(labels, A):
             cells = 1
             for v in A:
                 cells *= first[v + 1] - first[v]
-            table = np.zeros(cells)
+            table = zeros(cells, np.float64)
             if cells * words <= 2 * rows:
-                if (others != A[1:]).any():
+                same = True
+                for k in range(1, size):
+                    same &= others[k - 1] == A[k]
+                if not same:
                     copy_onto(others, A[1:])
                     _hold(bits, first, others, held)
                 _count_bits(bits, ends, kinds, first, A[0], held, table)
@@ -111,32 +116,37 @@ def merge_sets(codes, weights, counts, total, first, states, g_test, value, size
             A[k] = able[places[k]]
 
 
-@kernel
-def _bits(codes, weights, first):
+@kernel(inline="always")
+def _bits(codes, weights, kinds, first):
     """Returns the rows of each literal as a bit set, shape (literals, words), uint64.
 
-    Words hold rows of one weight only: also returns the ends of the words of each weight, and the weights.
+    Words hold rows of one weight only: also returns the ends of the words of each weight.
     """
-    order = np.argsort(weights, kind="mergesort")
-    at = np.empty(order.size, np.int64)
-    ends, kinds = np.empty(order.size, np.int64), np.empty(order.size)
-    used, kind = 0, -1
-    for r in order:
-        if kind < 0 or weights[r] != kinds[kind]:
-            kind += 1
-            kinds[kind] = weights[r]
-            used = (used + 63) // 64 * 64
-        at[r] = used
-        used += 1
-        ends[kind] = (used + 63) // 64
-    bits = np.zeros((first[-1], ends[kind]), np.uint64)
-    for v in range(codes.shape[0]):
-        for r in range(codes.shape[1]):
-            bits[first[v] + codes[v, r], at[r] >> 6] |= np.uint64(1) << np.uint64(at[r] & 63)
-    return bits, ends[: kind + 1], kinds[: kind + 1]
+    kind, used = empty(weights.size, np.int64), zeros(kinds.size, np.int64)
+    for r in range(weights.size):
+        low, high = 0, kinds.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            if kinds[middle] < weights[r]:
+                low = middle + 1
+            else:
+                high = middle
+        kind[r] = low
+        used[low] += 1
+    ends, words = empty(kinds.size, np.int64), 0
+    for k in range(kinds.size):
+        begin, words = 64 * words, words + (used[k] + 63) // 64
+        used[k], ends[k] = begin, words
+    bits = zeros((first[-1], words), np.uint64)
+    for r in range(weights.size):
+        at = used[kind[r]]
+        used[kind[r]] += 1
+        for v in range(codes.shape[0]):
+            bits[first[v] + codes[v, r], at >> 6] |= np.uint64(1) << np.uint64(at & 63)
+    return bits, ends
 
 
-@kernel
+@kernel(inline="always")
 def _hold(bits, first, variables, held):
     """Writes the rows of each joint state of some variables to `held`, the first one varying fastest."""
     held[0] = ~np.uint64(0)
@@ -150,7 +160,7 @@ def _hold(bits, first, variables, held):
         cells *= arity
 
 
-@kernel
+@kernel(inline="always")
 def _count_bits(bits, ends, kinds, first, v, held, table):
     """Writes the weight of the rows of each joint state of v and the variables of `held`, v fastest."""
     arity = first[v + 1] - first[v]
@@ -165,7 +175,7 @@ def _count_bits(bits, ends, kinds, first, v, held, table):
             start = ends[kind]
 
 
-@kernel
+@kernel(inline="always")
 def _count_rows(codes, weights, first, A, table):
     """Writes the weight of the rows of each joint state of A, its first variable varying fastest."""
     for r in range(codes.shape[1]):
@@ -184,11 +194,11 @@ def _is_one(labels, variables):
     return True
 
 
-@kernel
+@kernel(inline="always")
 def _pair_gains(counts, total, first):
     """Returns minus the entropy of each pair of variables, in nats; that of single ones on the diagonal."""
     n = first.size - 1
-    gains = np.zeros((n, n))
+    gains = zeros((n, n), np.float64)
     for i in range(n):
         for j in range(i + 1):
             for a in range(first[i], first[i + 1]):
@@ -199,7 +209,7 @@ def _pair_gains(counts, total, first):
     return gains
 
 
-@kernel
+@kernel(inline="always")
 def _every_cut(gain, total, states, A, g_test, value):
     """Returns whether each cut of A is above its threshold."""
     full = (1 << A.size) - 1
@@ -216,7 +226,7 @@ def _every_cut(gain, total, states, A, g_test, value):
     return True
 
 
-@kernel
+@kernel(inline="always")
 def _entropies(table, total, first, A, pairs, gain):
     """Writes minus the entropy of each subset of A, a bit mask, in nats; `pairs` has those of up to two."""
     for subset in range(1, gain.size):
@@ -231,7 +241,7 @@ def _entropies(table, total, first, A, pairs, gain):
         elif members == A.size:
             gain[subset] = _sum_of_terms(table, total)
         else:
-            sums = np.zeros(table.size)
+            sums = zeros(table.size, np.float64)
             for cell in range(table.size):
                 rest, place, stride = cell, 0, 1
                 for k in range(A.size):
@@ -254,13 +264,14 @@ def _sum_of_terms(counts, total):
     return found
 
 
-@kernel
-def partition(codes, weights, counts, total, first, states, g_test, value, q, least, labels, halt):
+@kernel(inline="always")
+def partition(codes, weights, kinds, counts, total, first, states, g_test, value, q, least, labels, halt):
     """LMIP (Algorithm 1): merges components of `labels`; too few rows leave them as they are.
 
     Args:
         codes: (variables, rows), the rows of the context.
         weights: (rows,).
+        kinds: the different weights of these and other rows, in order.
         counts: see `pair_counts`.
         total: the weight of the rows.
         first: (variables + 1,), the first literal of each variable.
@@ -276,34 +287,56 @@ def partition(codes, weights, counts, total, first, states, g_test, value, q, le
         return
     merge_pairs(counts, total, first, states, g_test, value, labels)
     for size in range(3, q + 1):
-        merge_sets(codes, weights, counts, total, first, states, g_test, value, size, labels, halt)
+        merge_sets(codes, weights, kinds, counts, total, first, states, g_test, value, size, labels, halt)
 
 
-@kernel
+@kernel(inline="always")
 def log_score(labels, states):
     """Returns ln of 1 / Σ over the components of their numbers of joint states; 0 if none is open."""
     n = labels.size
-    logs = np.full(n, -np.inf)
+    logs = filled(n, np.float64, -np.inf)
     for v in range(n):
         if labels[v] >= 0:
             if logs[labels[v]] == -np.inf:
                 logs[labels[v]] = 0.0
             logs[labels[v]] += np.log(states[v])
-    high = logs.max()
+    high, total = -np.inf, 0.0
+    for v in range(n):
+        high = max(high, logs[v])
     if high == -np.inf:
         return 0.0
-    return -(high + np.log(np.exp(logs - high).sum()))
+    for v in range(n):
+        total += np.exp(logs[v] - high)
+    return -(high + np.log(total))
+
+
+@kernel
+def _chosen(codes, weights, picked, wanted):
+    """Returns the codes and the weights of the rows that are picked, or of the others."""
+    count = 0
+    for r in range(picked.size):
+        count += picked[r] == wanted
+    rows, times = empty((codes.shape[0], count), codes.dtype), empty(count, weights.dtype)
+    at = 0
+    for r in range(picked.size):
+        if picked[r] == wanted:
+            for v in range(codes.shape[0]):
+                rows[v, at] = codes[v, r]
+            times[at] = weights[r]
+            at += 1
+    return rows, times
 
 
 @kernel
 def score_features(
-    codes, weights, first, holds, literals, states, labels, g_test, value, q, least, out, halt
+    codes, weights, kinds, first, holds, literals, states, labels, g_test, value, q, least, out, halt
 ):
     """Scores candidates: the conjunctions of a feature with one more literal each.
 
     Args:
         codes: (variables, rows), the rows of the context.
         weights: (rows,).
+        kinds: see `partition`.
         first: (variables + 1,), the first literal of each variable.
         holds: (rows,), whether the feature holds; everywhere for the empty one.
         literals: (candidates, 2), variable and state of the literal to add.
@@ -315,25 +348,30 @@ def score_features(
         halt: see `threads.run_kernel`.
     """
     whole = pair_counts(codes, weights, first, halt)
-    all_rows = weights.sum()
+    all_rows = 0.0
+    for r in range(weights.size):
+        all_rows += weights[r]
     for c in range(literals.shape[0]):
         if halt[0]:
             return
-        v, state = literals[c]
-        picked = np.zeros(codes.shape[1], np.bool_)
+        v, state = literals[c, 0], literals[c, 1]
+        picked = zeros(codes.shape[1], np.bool_)
         total = 0.0
         for r in range(codes.shape[1]):
             if holds[r] and codes[v, r] == state:
                 picked[r] = True
                 total += weights[r]
-        counts = pair_counts(codes[:, picked], weights[picked], first, halt)
-        others = np.maximum(whole - counts, 0.0)
+        rows, times = _chosen(codes, weights, picked, True)
+        counts = pair_counts(rows, times, first, halt)
+        others = empty(whole.shape, np.float64)
+        for s in range(first[-1]):
+            for t in range(first[-1]):
+                others[s, t] = max(whole[s, t] - counts[s, t], 0.0)
         for side in range(2):  # where the candidate fails, and where it holds
-            inside = picked if side else ~picked
+            rows, times = _chosen(codes, weights, picked, side == 1)
             own, mass = (counts, total) if side else (others, all_rows - total)
             left, found = states[c, side], labels[c, side]
-            rows, times = codes[:, inside], weights[inside]
-            partition(rows, times, own, mass, first, left, g_test, value, q, least, found, halt)
+            partition(rows, times, kinds, own, mass, first, left, g_test, value, q, least, found, halt)
             out[c, side] = log_score(found, left)
         out[c, 2] = 0.0
         for s in range(first[-1]):
