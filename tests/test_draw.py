@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,6 +82,12 @@ def test_components_are_drawn_apart_and_isolated_variables_are_listed() -> None:
 def test_the_tree_of_a_star_is_flat() -> None:
     star = JunctionTree(9, tuple(varset([0, v]) for v in range(1, 9)), tuple((v, v + 1) for v in range(7)))
     assert max(box.depth for box in layout.best_layout(star, NAMES).boxes) == 1
+
+
+def test_cliques_in_any_order_are_shown_as_one_tree() -> None:
+    trees = (((0, 1), (1, 2)), ((0, 1), (0, 2)), ((0, 2), (1, 2)))
+    drawn = [JunctionTree(4, cliques, tree) for cliques in permutations((3, 5, 9)) for tree in trees]
+    assert len({tree_text(tree, NAMES[:4]) for tree in drawn}) == 1
 
 
 def test_edges_bend_round_nodes_that_they_do_not_join() -> None:

@@ -87,6 +87,15 @@ def test_damaged_files_of_the_cache_are_compiled_again(
             assert (hits()[0], hits()[0]) == (0, 1)
 
 
+def test_constant_arguments_compile_a_kernel_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    caller = "\n@kernel\ndef both(x):\n    return double(1) + double(2) + double(x)\n"
+    path = tmp_path / "doubling.py"
+    path.write_text(_KERNEL + caller, encoding="utf-8")
+    module = loaded(path, monkeypatch)
+    assert module.both(3) == 12
+    assert len(module.double.signatures) == 1
+
+
 def test_kernels_load_before_anything_of_the_domain() -> None:
     code = "import sys, jtsolve.backends.dp.kernels.recurrence; print('jtsolve.core.problem' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
