@@ -860,6 +860,7 @@ def test_streams_that_are_closed_from_the_start(instance: Path, monkeypatch: pyt
     code, said = closed(f'solve "{instance}" --backend brute >&-')
     assert (code, said.count(b"\n")) == (2, 1)
     assert said.startswith(b"jtsolve: standard output: it is closed")
+    assert closed("--version >&-") == (2, said)
     assert closed(f'solve "{instance}.none" 2>&-')[0] == 2
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shlex
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from comparisons import make_instance, make_row, make_spec
@@ -214,6 +217,20 @@ def test_run_accepts_one_specification(command: Command, small: InstanceFile, tm
         assert "the output would replace the input" in command.err
     assert Path(small.path).read_bytes() == before
     assert command("run", tmp_path / "none.json") == 2
+
+
+def test_a_full_disk_behind_temporary_files_is_reported(
+    command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_bytes(to_json(make_spec(small)))
+    for error, said in (
+        (OSError(errno.ENOSPC, "full"), "a file cannot be written (full); free space, or set TMPDIR"),
+        (FileNotFoundError(errno.ENOENT, "none"), "TMPDIR: no folder for temporary files can be written"),
+    ):
+        monkeypatch.setattr(tempfile, "gettempdir", Mock(side_effect=error))
+        assert command("run", spec) == 2
+        assert said in command.err
 
 
 @pytest.mark.parametrize("name", ["compare", "run", "report"])

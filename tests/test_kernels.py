@@ -79,12 +79,18 @@ def test_damaged_files_of_the_cache_are_compiled_again(
     (first, cache), (second, _) = hits(), hits()
     assert (first, second) == (0, 1)
     for suffix in ("nbi", "nbc"):
-        for size in (0, 50):
-            damaged = list(cache.glob(f"doubling.double*.{suffix}"))
-            assert damaged
-            for file in damaged:
-                file.write_bytes(file.read_bytes()[:size])
-            assert (hits()[0], hits()[0]) == (0, 1)
+        (file,) = cache.glob(f"doubling.double*.{suffix}")
+        whole = file.read_bytes()
+        changed = whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]
+        for damaged in (b"", whole[:50], whole[:-1], whole + b"x", b"\x80\x04\x95" + 8 * b"\x7f", changed):
+            file.write_bytes(damaged)
+            assert (hits()[0], hits()[0]) == (0, 1), damaged
+        file.unlink()
+        file.symlink_to(file)
+        assert (hits()[0], hits()[0]) == (0, 1)
+    file.unlink()
+    file.mkdir()  # like a full disk, it makes writing impossible
+    assert (hits()[0], hits()[0]) == (0, 0)
 
 
 def test_constant_arguments_compile_a_kernel_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from errno import ENAMETOOLONG
+from errno import EDQUOT, EFBIG, ENAMETOOLONG, ENOSPC, EROFS
 from functools import cache
 from importlib import import_module
 from io import StringIO, TextIOWrapper
@@ -26,6 +26,7 @@ from jtsolve.cli.output import (
     INTERNAL,
     INTERRUPTED,
     WRONG_USE,
+    emit,
     exit_code,
     print_error,
     print_note,
@@ -74,7 +75,7 @@ def _print_version(requested: bool) -> None:  # noqa: FBT001 - the signature of 
     if requested:
         from jtsolve.core.version import __version__
 
-        sys.stdout.write(f"jtsolve {__version__}\n")
+        emit(f"jtsolve {__version__}")
         raise typer.Exit
 
 
@@ -175,6 +176,9 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
     except BaseException as error:  # noqa: BLE001 - a panic of polars, too: exit code 1 would mean a failed check
         if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
             print_error(f"the name of a file is too long: '{str(error.filename)[:60]}…'; give a shorter one")
+            return WRONG_USE
+        if isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT, EFBIG, EROFS):  # temporary files
+            print_error(f"a file cannot be written ({error.strerror}); free space, or set TMPDIR")
             return WRONG_USE
         if not interrupted():
             print_error(f"this is a bug in jtsolve; please report it with this traceback\n{format_exc()}")

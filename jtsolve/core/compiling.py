@@ -24,7 +24,9 @@ import secrets
 import shutil
 import tempfile
 import threading
+from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +52,6 @@ from numba.core.caching import IndexDataCacheFile  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_DAMAGED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError)
-"""Errors of pickle for a truncated file, which a full disk or a killed process leaves behind."""
 
 
 def _is_writable(folder: Path) -> bool:
@@ -129,20 +128,43 @@ def _called(resolve: Callable[..., Any], given: tuple[Any, ...], keywords: dict[
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
-    """The files of a kernel in the cache; one that is damaged is compiled again, and replaced."""
+    """The files of a kernel in the cache, each with its digest, and the source that it was compiled from.
+
+    A full disk, a killed process or a damaged disk leaves files behind that would end a later run, or be
+    executed. Files that are not as they were written are compiled again, and replaced. Where none can be
+    written, later processes compile again.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Stores a compiled kernel, if the disk has room."""
+        with suppress(OSError):
+            super().save(key, data)
+
+    def _save_index(self, overloads: dict[Any, Any]) -> None:
+        self._save_data(self._index_name, overloads)
 
     def _load_index(self) -> dict[Any, Any]:
         try:
-            found: dict[Any, Any] = super()._load_index()
-        except _DAMAGED:
+            found: dict[Any, Any] = self._load_data(self._index_name)
+        except FileNotFoundError:
             return {}
         return found
 
+    def _save_data(self, name: str, data: Any) -> None:
+        content = self._dump((self._version, self._source_stamp, self._dump(data)))
+        with self._open_for_write(self._data_path(name)) as stream:
+            stream.write(sha256(content).digest() + content)
+
     def _load_data(self, name: str) -> Any:
-        try:
-            return super()._load_data(name)
-        except _DAMAGED as error:
-            raise FileNotFoundError(name) from error  # which numba would treat as a kernel to compile
+        """Returns what was stored; raises FileNotFoundError, which numba takes for a kernel to compile."""
+        with suppress(OSError):
+            stored = Path(self._data_path(name)).read_bytes()
+            digest, content = stored[: sha256().digest_size], stored[sha256().digest_size :]
+            if sha256(content).digest() == digest:
+                version, stamp, data = pickle.loads(content)  # noqa: S301 - its digest is right
+                if (version, stamp) == (self._version, self._source_stamp):
+                    return pickle.loads(data)  # noqa: S301 - the same
+        raise FileNotFoundError(name)
 
 
 class _Compilations(event.Listener):  # type: ignore[misc]  # numba is untyped

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jtsolve.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -31,8 +33,17 @@ def locked_file(folder: Path) -> tuple[int, Path]:
 
 
 def locked_folder() -> tuple[int, Path]:
-    """Returns the descriptor and the path of a new temporary folder, locked until it is closed."""
-    _remove_orphans(Path(tempfile.gettempdir()), _FOLDER)
+    """Returns the descriptor and the path of a new temporary folder, locked until it is closed.
+
+    Raises:
+        InputError: there is no place for it.
+    """
+    try:
+        place = tempfile.gettempdir()
+    except FileNotFoundError:
+        remedy = "name one in the environment variable TMPDIR"
+        raise InputError("TMPDIR", "", "no folder for temporary files can be written", remedy) from None
+    _remove_orphans(Path(place), _FOLDER)
     while True:
         name = tempfile.mkdtemp(prefix=_FOLDER)
         handle = os.open(name, os.O_RDONLY)
