@@ -55,7 +55,7 @@ def _has(inside, a):
     return (inside[a >> 3] >> (a & 7)) & 1 != 0
 
 
-@kernel
+@kernel(inline="always")
 def _join(first, lattice, reduced_cost, threshold, inside, entering, count, free, queue):
     """Adds a set and its supersets to an up-set, and their families to `entering`; returns the new count.
 
@@ -113,8 +113,8 @@ def close_up(lattice, reduced_cost, threshold, inside, entering, generators, fre
     copy_onto(scratch, entering)
     stack = list(free)
     seeds = list(generators)
-    if not _has(inside, generators[0]):
-        count = _join(generators[0], lattice, reduced_cost, threshold, inside, scratch, count, stack, queue)
+    if not _has(inside, generators[0]):  # an empty up-set: the sink comes first
+        stack.append(seeds.pop())
     while len(stack) > 0:
         p = stack.pop()
         if p == 0:  # a path of free families leads from ∅ to the sink
