@@ -556,10 +556,17 @@ def test_a_terminal_without_unicode_still_shows_the_tree(tmp_path: Path) -> None
     assert b"\\u2514" in done.stdout
 
 
-def test_a_device_may_be_the_output(instance: Path) -> None:
-    done = started("solve", instance, "--quiet", "--output", "/dev/stdout")
+def test_a_device_may_be_the_output(instance: Path, tmp_path: Path) -> None:
+    words = ("solve", instance, "--quiet", "--output", "/dev/stdout")
+    done = started(*words)
     assert done.returncode == 0
     assert json.loads(done.stdout)["status"] == "optimal"
+    log = tmp_path / "log"
+    log.write_text("earlier\n", encoding="utf-8")
+    with log.open("a") as stream:
+        assert started(*words, capture_output=False, stdout=stream).returncode == 0
+    first, _, rest = log.read_text(encoding="utf-8").partition("\n")
+    assert (first, json.loads(rest)["status"]) == ("earlier", "optimal")
     assert Path(os.devnull).is_char_device()
 
 

@@ -145,12 +145,12 @@ def test_text_quotes_names_that_could_mislead(name: str, shown: str) -> None:
 
 def test_dot_of_a_small_tree() -> None:
     tree = JunctionTree(4, (0b0011, 0b0110, 0b1000), ((0, 1), (1, 2)))
-    lines = tree_dot(tree, ["A", "B", 'say "hi"', "back\\slash\n"]).splitlines()
+    lines = tree_dot(tree, ["A", "B", 'say "hi"', "back\\slash\n\x1b\x00"]).splitlines()
     assert lines[0] == "graph junction_tree {"
     assert lines[-1] == "}"
     assert r'  c0 [label="A\nB"];' in lines
     assert r'  c1 [label="B\nsay \"hi\""];' in lines
-    assert r'  c2 [label="back\\slash\n"];' in lines
+    assert r'  c2 [label="back\\slash\n\\u001b\\u0000"];' in lines
     assert '  c0 -- c1 [label="B"];' in lines
     assert sum("--" in line for line in lines) == 1
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
-from jtsolve.core.formats import files_in, require_readable
+from jtsolve.core.formats import descriptor_of, files_in, require_readable
 from jtsolve.core.outputs import note_input
 from jtsolve.core.run import Run
 from jtsolve.core.temporary import locked_file
@@ -270,7 +270,11 @@ def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) ->
     if source.lower().endswith(".gz"):
         data = pack_gzip(data, numbers=numbers)
     try:
-        place = Path(path)  # not resolved: /dev/stdout may be a pipe, which has no path
+        if (number := descriptor_of(path)) is not None:  # shares its position with what else is written there
+            with os.fdopen(os.dup(number), "wb") as stream:
+                stream.write(data)
+            return
+        place = Path(path)
         mode = place.stat().st_mode if place.exists() else None
         if source.endswith("/") or (mode is not None and stat.S_ISDIR(mode)):
             raise InputError(source, "", "it is a directory", "give the name of a file")

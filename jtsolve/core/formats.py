@@ -162,6 +162,11 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "neta": _OF_NETICA,
     "gml": ("a graph in GML", "networkx.write_graphml(networkx.read_gml('{name}'), '{stem}.graphml')"),
     "gexf": ("a graph of Gephi", "networkx.write_graphml(networkx.read_gexf('{name}'), '{stem}.graphml')"),
+    **dict.fromkeys(
+        ("dot", "gv"), ("a picture in Graphviz's language", "give the graph as .graphml or .csv")
+    ),
+    "edgelist": ("a list of edges", "save it as .csv, with the header source,target"),
+    "edges": ("a list of edges", "save it as .csv, with the header source,target"),
     "xlsx": ("a spreadsheet", _OF_SHEETS),
     "xls": ("a spreadsheet", _OF_SHEETS),
     "xlsm": ("a spreadsheet", _OF_SHEETS),
@@ -304,4 +309,16 @@ def one_of(names: list[str]) -> str:
 
 def _is_device(path: str | Path) -> bool:
     """Returns whether a path is that of a device or a pipe (or a folder, which no writer accepts)."""
-    return Path(path).exists() and not Path(path).is_file()
+    return descriptor_of(path) is not None or (Path(path).exists() and not Path(path).is_file())
+
+
+def descriptor_of(path: str | Path) -> int | None:
+    """Returns the open file that a name such as /dev/stdout stands for, by its number; None for other names.
+
+    >>> descriptor_of("/dev/stdout"), descriptor_of("/dev/fd/3"), descriptor_of("/dev/null")
+    (1, 3, None)
+    """
+    if (named := {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))) is not None:
+        return named
+    match = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d{1,9})", str(path))
+    return int(match[1]) if match else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jtsolve.errors import printable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -64,6 +66,6 @@ def branching_dot(boxes: Sequence[Box]) -> str:
 
 
 def dot_label(lines: Sequence[str]) -> str:
-    """Returns lines as a quoted label of DOT."""
-    plain = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r") for line in lines]
+    """Returns lines as a quoted label of DOT, with control characters escaped."""
+    plain = [printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines]
     return '"' + "\\n".join(line.replace("\n", "\\n") for line in plain) + '"'
