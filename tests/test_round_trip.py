@@ -31,6 +31,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.tables import rows_in_format
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.write import to_bif
+from jtsolve.networks.xmlbif import to_bifxml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -372,6 +373,15 @@ def test_a_number_of_half_precision_is_the_one_that_is_shown(make: Any, folder: 
             assert np.allclose(one.loglik(asked), log(1 / 3))
 
 
+@pytest.mark.parametrize("kind", ["int64", "float16", "bool", "timedelta64[s]", ">f4", "U1"])
+def test_masked_cells_of_arrays_are_missing_values_of_every_type(kind: str) -> None:
+    cells = np.ma.array(np.array([1, 0, 1, 0]).astype(kind), mask=[True, False, False, False])
+    array = {"x": cells, "y": list("uvuv")}
+    frame = pd.DataFrame({"x": pd.Series(cells[1:].data), "y": list("vuv")})
+    for learned in (array, frame):
+        assert np.allclose(fitted(learned, missing="drop-rows").loglik(frame), np.log([2 / 3, 1 / 3, 2 / 3]))
+
+
 @pytest.mark.parametrize("value", [1, "1", "yes", 1.0])
 def test_truth_values_are_no_numbers(value: Any, folder: Path) -> None:
     model = of_text(FLAGS, folder)
@@ -600,6 +610,28 @@ def test_times_of_day_are_the_same_in_every_type_of_arrow(kind: str, folder: Pat
         assert sorted(model.query("x")["x"]) == [dt.time(0), dt.time(8, 30), dt.time(23, 59, 59)]
 
 
+@pytest.mark.parametrize("kind", ["of 256 bits", "of tens", "run-ends", "dictionary", "durations"])
+def test_types_of_arrow_that_polars_lacks_are_read_by_their_values(kind: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    numbers = [Decimal(10), Decimal(20), Decimal(20), Decimal(30)]
+    made = {
+        "of 256 bits": lambda: pa.array(numbers, pa.decimal256(60, 2)),
+        "of tens": lambda: pa.array(numbers, pa.decimal128(9, -1)),
+        "run-ends": lambda: pa.RunEndEncodedArray.from_arrays(pa.array([1, 3, 4]), pa.array([1, 2, 3])),
+        "dictionary": lambda: pa.array([1, 2, 2, 3]).dictionary_encode(),
+        "durations": lambda: pa.array([1, 2, 2, 3], pa.duration("ns")),
+    }[kind]()
+    table = pa.table({"x": made, "y": list("uuvv")})
+    frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    rows: dict[str, list[Any]] = {"x": [1, 2, 2, 3], "y": list("uuvv")}
+    for learned in (table, frame):
+        model = fitted(learned)
+        for asked in (table, table.to_batches()[0], {"x": made, "y": list("uuvv")}, frame, model.sample(9)):
+            found = np.array(model.loglik(asked))
+            assert len(found) == 9 or np.allclose(found, logs(rows))
+            assert np.isfinite(found).all()
+
+
 @pytest.mark.parametrize("gap", [5.0, 60.0])
 def test_ranges_of_pandas_are_the_same_beside_missing_values(gap: float, folder: Path) -> None:
     frame = pd.DataFrame({"x": pd.cut([1, 2, 3, 4, 5, gap], [0, 2, 4, 6]), "y": list("uvuvuv")})
@@ -681,6 +713,30 @@ def test_states_that_no_table_keeps_apart_are_refused(states: tuple[str, str], f
         "probability (x) { table 1.0; }"
     )
     assert list(jt.Model.read(folder / "n.bif").query("x")["x"]) == ["s"], "half a pair is no character"
+
+
+def test_a_byte_order_mark_within_a_file_is_part_of_its_value(folder: Path) -> None:
+    model = of_text("x,y\n" + "\ufeffa,u\na,v\n" * 4, folder)
+    assert model.query("x")["x"].to_list() == ["a", "\ufeffa"]
+
+
+@pytest.mark.parametrize("form", ["bif", "bifxml", "parquet"])
+def test_blanks_around_names_and_states_of_any_file_do_not_count(form: str, folder: Path) -> None:
+    held = Network("n", (node(" a ", "s ", "t"), node("b", "0", "1")))
+    write = {"bif": to_bif, "bifxml": to_bifxml}
+    if form == "parquet":
+        pl.DataFrame({" a ": ["s ", "t"] * 4, "b": [0, 0, 1, 1] * 2}).write_parquet(folder / "n.parquet")
+        model = jt.fit(folder / "n.parquet", treewidth=1, smoothing=0)
+    else:
+        (folder / f"n.{form}").write_text(write[form](held), encoding="utf-8")
+        model = jt.Model.read(folder / f"n.{form}")
+    assert model.names == ("a", "b")
+    assert model.query("b", given={" a": " s"})["probability"].to_list() == pytest.approx([0.5, 0.5])
+    for rows in (pl.DataFrame({" a ": ["s "], "b": [None]}), pd.DataFrame({"a": ["s"], "b": [None]})):
+        assert np.array(model.loglik(rows)) == pytest.approx([log(0.5)])
+    drawn = model.model.sample(7)
+    (folder / "sample.csv").write_bytes(rows_in_format(model.model, drawn, "csv"))
+    assert np.array_equal(model.loglik(folder / "sample.csv"), model.model.log_likelihood(drawn))
 
 
 def test_networks_take_the_values_that_pandas_makes_of_their_samples(folder: Path) -> None:

@@ -84,7 +84,7 @@ def zipped(*names: str) -> bytes:
         (CSV.encode("utf-16"), "t.csv"),
         (CSV.encode("utf-32"), "t.csv"),
         ("sep=;\n" + CSV.replace(",", ";"), "t.csv"),
-        ("sep=\t\n" + CSV.replace(",", "\t"), "t.csv"),
+        ('"sep=\t"\n' + CSV.replace(",", "\t"), "t.csv"),
         (bz2.compress(CSV.encode()), "t.csv.bz2"),
         (lzma.compress(CSV.encode()), "t.csv.xz"),
         (zipped("t.csv"), "t.zip"),

@@ -32,8 +32,8 @@ class Column:
     """A discrete variable.
 
     Args:
-        name: not empty.
-        states: labels, at least one, distinct as values of a table, none blank.
+        name: not empty, without blanks around it.
+        states: labels, at least one, distinct, none blank, without blanks around them.
         cuts: increasing boundaries of the ranges that the states stand for, one fewer than ranges; None if
             the column was not discretised.
         hidden: whether rows may lack the column, which is then summed out.
@@ -55,9 +55,13 @@ class Column:
     gap: bool = False
 
     def __post_init__(self) -> None:
-        values = {text_label(state) for state in self.states} - {""}
-        if not self.name or not self.states or len(values) < len(self.states):
-            raise ValueError(f"column '{self.name}' needs a name and distinct states, none of them blank")
+        written = (self.name, *self.states)
+        unfit = not self.states or tuple(map(text_label, written)) != written or "" in written
+        if unfit or len(set(self.states)) < len(self.states):
+            raise ValueError(
+                f"column '{self.name}' needs a name and distinct states, none of them blank or with blanks "
+                "around it"
+            )
         if self.cuts is None:
             return
         numbers = [*self.cuts, *map(float, self.cuts)]

@@ -258,9 +258,8 @@ class NetworkModel(Distribution):
 
 def _of_row(network: Network, row: list[int]) -> float:
     """Returns ln P of the observed values of one row, entered as evidence."""
-    evidence = {
-        node.name: node.states[code] for node, code in zip(network.nodes, row, strict=True) if code >= 0
-    }
+    columns = relevance.network_variables(network)
+    evidence = {one.name: one.states[code] for one, code in zip(columns, row, strict=True) if code >= 0}
     try:
         return relevance.Entered.of(network, evidence).log_probability()
     except InputError:  # impossible

@@ -25,7 +25,7 @@ from jtsolve.models.columns import Column
 from jtsolve.models.inference.evidence import likelihoods
 from jtsolve.models.layout import require_room, table_cells
 from jtsolve.models.triangulation import Factor, calibrated
-from jtsolve.tables.values import kind_of_texts
+from jtsolve.tables.values import kind_of_texts, text_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,9 @@ def network_variables(network: Network) -> tuple[Column, ...]:
     """
     try:
         return tuple(
-            Column(node.name, node.states, kind=kind_of_texts(node.states)) for node in network.nodes
+            Column(text_label(node.name), states, kind=kind_of_texts(states))
+            for node in network.nodes
+            if (states := tuple(map(text_label, node.states)))
         )
     except ValueError as error:
         raise InputError(f"network '{network.name}'", "", str(error), "rename it there") from None

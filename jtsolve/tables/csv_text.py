@@ -6,6 +6,7 @@ marks; from the first quotation mark on, the slower `csv` module does.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -50,8 +51,8 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
         InputError: there are no rows, or the text violates the format.
     """
     number, first = lines.first()
-    if marked := re.fullmatch(r"\s*sep=(\W)\s*", first):  # as spreadsheets write and skip
-        separator = separator or marked[1]
+    if marked := re.fullmatch(r"""\s*("?)sep=([^\w"])\1\s*""", first):  # as spreadsheets write and skip
+        separator = separator or marked[2]
         number, first = lines.first()
     ahead = lines.ahead(_LINES_AHEAD)
     separator = separator or _guess_separator(first, ahead)
@@ -149,7 +150,7 @@ def _add_pieces(
             if (cells := _characters(text, len(lines), width, mark)) is not None:
                 gatherer.add_characters(cells[gatherer.places])
                 continue
-            stream = io.BytesIO(text)
+            stream = io.BytesIO(codecs.BOM_UTF8 * text.startswith(codecs.BOM_UTF8) + text)  # polars drops one
             frame = pl.read_csv(stream, has_header=False, separator=mark, quote_char=None, schema=schema)
         assert frame.height == len(lines), "a line is a row"
         gatherer.add([frame[str(place)] for place in gatherer.places])

@@ -11,7 +11,7 @@ import ctypes
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -30,7 +30,7 @@ from jtsolve.tables.raw import GAP
 from jtsolve.tables.values import distinct_labels, is_missing, kind_of_type, label_of, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -149,6 +149,9 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
         return list(data.columns), [data.iloc[:, place] for place in range(data.shape[1])]
     if isinstance(data, Mapping):
         return list(data), list(map(_unpacked, data.values()))
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is not None and isinstance(data, pyarrow.Table | pyarrow.RecordBatch):
+        return data.schema.names, list(map(_unpacked, data.columns))
     if isinstance(data, np.ndarray) and data.dtype.names:
         return list(data.dtype.names), [data[name] for name in data.dtype.names]
     if isinstance(data, np.ndarray) and data.ndim == 2:  # noqa: PLR2004 - rows and columns
@@ -156,9 +159,11 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
         return [f"V{place + 1}" for place in range(data.shape[1])], list(cells.T)
     if isinstance(data, pl.LazyFrame):
         data = data.collect()
-    elif hasattr(data, "__arrow_c_stream__") and not (isinstance(data, pl.Series) or is_pandas(data)):
+    elif hasattr(data, "__arrow_c_stream__") and not (
+        isinstance(data, pl.Series) or is_pandas(data) or hasattr(data, "read_next_batch")
+    ):  # a stream can be read once only
         with readable(FRAME, "Arrow"):
-            data = pl.DataFrame(_in_utc(data))
+            data = pl.DataFrame(data)
     if isinstance(data, pl.DataFrame):
         return data.columns, data.get_columns()
     raise InputError(
@@ -170,12 +175,26 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
     )
 
 
+_RARE = re.compile(r"decimal256|decimal\d+\(\d+, -|run_end|union|list_view|arrow\.json|interval")
+"""Types of Arrow that polars lacks."""
+
+
 def _unpacked(column: Any) -> Any:
-    """Returns an array of pyarrow as a column of polars; other columns unchanged."""
+    """Returns an array of pyarrow as a column of polars, or a list of objects; other columns unchanged.
+
+    UTC takes the place of offsets, which polars does not read.
+    """
+    import polars as pl
+
     pyarrow = sys.modules.get("pyarrow")
     if pyarrow is None or not isinstance(column, pyarrow.Array | pyarrow.ChunkedArray):
         return column
-    return named_columns(pyarrow.table([column], [""]))[1][0]
+    with readable(FRAME, "Arrow"):
+        if _RARE.search(str(column.type)):
+            return column.to_pylist()
+        if re.match("[+-]", getattr(column.type, "tz", None) or ""):
+            column = column.cast(pyarrow.timestamp(column.type.unit, "UTC"))
+        return pl.DataFrame(pyarrow.table([column], [""])).to_series()
 
 
 @contextmanager
@@ -196,23 +215,10 @@ def readable(name: str, suffix: str) -> Iterator[None]:
     except pl.exceptions.PanicException:  # a BaseException, on damage that polars does not expect
         reason = f"polars fails to read it as {suffix}: it is damaged, or of a type that polars lacks"
         raise InputError(name, "", reason, "write it again, with common types") from None
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+    except (pl.exceptions.PolarsError, OSError, ValueError, OverflowError, NotImplementedError) as error:
         cause = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(name, "", f"it cannot be read as {suffix} ({cause})", "check the file") from None
-
-
-def _in_utc(data: Any) -> Any:
-    """Returns a table of pyarrow with UTC in place of offsets; other data as they are."""
-    pyarrow = sys.modules.get("pyarrow")
-    if pyarrow is None or not isinstance(data, pyarrow.Table | pyarrow.RecordBatch):
-        return data
-    fields = [
-        one.with_type(pyarrow.timestamp(one.type.unit, "UTC"))
-        if re.match("[+-]", getattr(one.type, "tz", None) or "")
-        else one
-        for one in data.schema
-    ]
-    return data.cast(pyarrow.schema(fields))
+        reason = f"it cannot be read as {suffix} ({cause})"
+        raise InputError(name, "", reason, "check the file, or write values of rare types as text") from None
 
 
 def _series(name: str, column: Any, kinds: dict[str, ValueKind | None], observed: set[str]) -> pl.Series:
@@ -254,16 +260,20 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         return column
     if isinstance(column, np.ndarray) and column.ndim == 1 and (plain := _plain_array(column)) is not None:
         return pl.Series(plain)
+    if hasattr(getattr(column, "dtype", None), "pyarrow_dtype"):
+        return _held(name, _unpacked(column.array.__arrow_array__()))
     if is_pandas(column) and column.dtype != object:
         if hasattr(column.dtype, "categories"):
             codes = column.cat.codes.to_numpy().astype(np.int64)
             return _checked(name, _scalars(column.cat.categories, column.cat.categories.dtype)), codes, True
+        if isinstance(column.dtype, np.dtype) and not column.dtype.isnative:
+            column = column.astype(column.dtype.newbyteorder("="))
         try:
             codes, distinct = column.factorize()
         except NotImplementedError:  # nested values of Arrow
             raise not_a_state(FRAME, name, column.dtype) from None
         return _checked(name, _scalars(distinct, column.dtype)), codes.astype(np.int64), False
-    if not is_listing(column) or isinstance(column, Mapping | set | frozenset):
+    if not is_listing(column) or isinstance(column, Mapping | Iterator | set | frozenset):
         reason = f"a value of type {type(column).__name__} is no column"
         remedy = "give a list with a value for every row; or pandas.DataFrame(data)"
         raise InputError(FRAME, f"column '{name}'", reason, remedy)
@@ -271,7 +281,7 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         cells = column.to_numpy(copy=True)
     else:
         is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
-        values = column.tolist() if is_plain else list(column)
+        values = column.tolist() if is_plain else [None if one is np.ma.masked else one for one in column]
         cells = np.fromiter(values, object, len(values))
     try:
         codes, distinct = _factorized(cells, by_pandas=is_pandas(column))
@@ -417,7 +427,8 @@ class FrameStyle:
             cells = np.empty(len(originals), dtype=object)
             cells[:] = originals
             made = pd.Series(cells[codes], name=self.name(name), dtype=object)
-            if dtype is None or not _fits(lambda: pd.Series(list(known.values())).astype(dtype), known):
+            held = pd.Series(list(known.values()), dtype=object)
+            if dtype is None or not _fits(lambda: held.astype(dtype), known):
                 return made.infer_objects()
             holds = dtype.kind not in "biu" or isinstance(dtype, pd.api.extensions.ExtensionDtype)
             return made.astype(dtype) if holds or not made.isna().any() else made
@@ -501,7 +512,7 @@ def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
     """Returns whether a column of some type keeps values unchanged."""
     try:
         held = made().to_list()
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
         return False
     pairs = zip(held, values.values(), strict=True)
     return all(one == other or label_of(one) == label_of(other) for one, other in pairs)
@@ -532,8 +543,8 @@ def _originals(name: str, column: Any, states: ColumnStates) -> dict[str, Any]:
     if kind is None or (kind == "text" and several and not is_pandas(column)):
         return {}  # columns of polars have one type
     found = states.values(kind) if kind != "text" else {}
-    if of_polars and kind == "time" and not found:  # too fine for values of Python
-        return {}
+    if of_polars and kind != "number" and list(map(label_of, distinct)) != labels_of(distinct):
+        return {}  # too fine for values of Python
     if str(getattr(column, "dtype", "")).lower().startswith(("int", "uint")):
         found = {label: int(value) for label, value in found.items() if value == int(value)}
     places = states.places(labels_of(distinct), kind) if of_polars else states.codes(distinct)

@@ -39,7 +39,11 @@ _OF_PANDAS = (
     "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,None,n/a,nan,null,NaT"
 )
 _OF_DATABASES = "\\N,(null)"
-_OF_SPREADSHEETS = "#NULL!,#DIV/0!,#VALUE!,#REF!,#NAME?,#NUM!"
+_OF_SPREADSHEETS = (
+    "#NULL!,#DIV/0!,#VALUE!,#REF!,#NAME?,#NUM!,#CALC!,#SPILL!,"
+    "#NV,#WERT!,#BEZUG!,#ZAHL!,#VALEUR!,#NOM?,#NOMBRE!,#NUL!,"  # German and French
+    "#N/D,#¡VALOR!,#¡REF!,#¿NOMBRE?,#¡NUM!,#¡DIV/0!,#¡NULO!,#VALORE!,#RIF!,#NOME?"  # Spanish and Italian
+)
 _OF_R = "NA_character_,NA_integer_,NA_real_"
 GAPS = ("", "?", *f"{_OF_PANDAS},{_OF_DATABASES},{_OF_SPREADSHEETS},{_OF_R}".split(","))
 """Words that mean a missing value in text formats, which have no null."""
@@ -48,8 +52,8 @@ GAPS = ("", "?", *f"{_OF_PANDAS},{_OF_DATABASES},{_OF_SPREADSHEETS},{_OF_R}".spl
 def gap_words(gaps: Sequence[str], *, typed: bool) -> Words:
     """Returns the words that mean a missing value; in typed tables, which have null, only those of the user.
 
-    >>> "NA" in gap_words(GAPS, typed=False), "NA" in gap_words(GAPS, typed=True)
-    (True, False)
+    >>> [word in gap_words(GAPS, typed=typed) for word in ("NA", "#NV") for typed in (False, True)]
+    [True, False, True, False]
     >>> "-9.0" in gap_words(["-9"], typed=True)
     True
     """

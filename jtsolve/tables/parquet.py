@@ -22,7 +22,7 @@ from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, not_a_sta
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.options import is_pattern
 from jtsolve.tables.raw import require_distinct
-from jtsolve.tables.values import kind_of_type, labels_of
+from jtsolve.tables.values import kind_of_type, labels_of, text_label
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -171,8 +171,9 @@ def read_frame(data: Frame, intake: Intake) -> RawTable:
     Raises:
         InputError: it is not a frame, or a needed column cannot be read; see `frames.columns_in`.
     """
-    found = columns_in(data, intake.wants)
-    table = _gathered([found.frame.lazy()], FRAME, intake, found.kinds, found.observed)
+    with readable(FRAME, "a table"):
+        found = columns_in(data, intake.wants)
+        table = _gathered([found.frame.lazy()], FRAME, intake, found.kinds, found.observed)
     return replace(table, index=table.index or has_index(data))
 
 
@@ -190,8 +191,9 @@ def _gathered(
     heights = [height(lazy) for lazy in lazies]
     if not any(heights):
         raise InputError(source, "", "there are no rows", "give a table with rows")
-    require_distinct(schema.names(), source, index=True)
-    gatherer = Gatherer(schema.names(), intake)
+    names = list(map(text_label, schema.names()))
+    require_distinct(names, source, index=True)
+    gatherer = Gatherer(names, intake)
     wanted = [schema.names()[place] for place in gatherer.places]
     types = [schema[name] for name in wanted]
     for name, kind in zip(wanted, types, strict=True):

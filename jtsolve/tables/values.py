@@ -114,15 +114,19 @@ def _decimal_label(value: Decimal) -> str:
 def _duration_label(value: Any) -> str:
     """Returns how pandas writes a duration.
 
-    >>> _duration_label(timedelta(hours=-1)), _duration_label(np.timedelta64(36, "h"))
-    ('-1 days +23:00:00', '1 days 12:00:00')
+    >>> _duration_label(timedelta(hours=-1)), _duration_label(np.timedelta64(1, "ns"))
+    ('-1 days +23:00:00', '0 days 00:00:00.000000001')
     """
+    nanoseconds = ""
     if isinstance(value, np.timedelta64):
-        value = value.astype("timedelta64[us]").item()
+        whole = np.timedelta64(value // np.timedelta64(1, "us"), "us")
+        nanoseconds = f"{(value - whole) // np.timedelta64(1, 'ns'):03}" if value != whole else ""
+        value = whole.item()
     if type(value) is not timedelta:  # of pandas
         return str(value)
     clock = (datetime.min + (value - timedelta(value.days))).time()  # noqa: DTZ901 - no moment
-    return f"{value.days} days {'+' if value.days < 0 else ''}{clock.isoformat()}"
+    digits = clock.isoformat("microseconds" if nanoseconds else "auto")
+    return f"{value.days} days {'+' if value.days < 0 else ''}{digits}{nanoseconds}"
 
 
 def time_label(text: str) -> str:
@@ -243,11 +247,12 @@ def labels_of(values: pl.Series) -> list[str]:
     """Returns how the values of a column of polars without nulls are written; see `label_of`."""
     import polars as pl
 
+    # Values of Python end at microseconds.
     if isinstance(values.dtype, pl.Datetime):
         return list(map(time_label, values.cast(pl.String).to_list()))
-    if values.dtype == pl.Time:  # values of Python end at microseconds
+    if values.dtype == pl.Time:
         return list(map(time_label, values.dt.to_string("%H:%M:%S%.9f").to_list()))
-    if values.dtype.is_float():
+    if values.dtype.is_float() or isinstance(values.dtype, pl.Duration):
         return list(map(label_of, values.to_numpy()))
     return list(map(label_of, values.to_list()))
 
