@@ -188,7 +188,7 @@ def test_columns_that_count_rows_are_named() -> None:
 
 
 def test_margins_in_a_long_table_of_counts_are_named() -> None:
-    margins: dict[str, Any] = {"a": ["x", "y", "Sum"] * 3, "b": [*"ppp", *"qqq", *["Sum"] * 3]}
+    margins: dict[str, Any] = {"a": ["x", "y", "Summe"] * 3, "b": [*"ppp", *"qqq", *["Sum"] * 3]}
     counts = [3, 4, 7, 5, 6, 11, 8, 10, 18]
     assert kinds(Coding(weights="n"), size=2, **margins, n=counts) == {"margin": ("a", "b")}
     assert "margin" not in kinds(Coding(weights="n"), size=2, **margins, n=[3, 4, 8, 5, 6, 11, 8, 10, 20])

@@ -98,6 +98,8 @@ def test_a_mistake_is_answered_by_its_message_without_frames_of_ours(mistake: st
         (["solve", "{survey}", "--discretise", "Width"], "did you mean 'width:4'"),
         (["solve", "{survey}", "--missing", "drop"], "did you mean 'drop-rows'"),
         (["solve", "{survey}", "--treewdith", "1"], "--treewidth"),
+        (["solve", "{survey}", "--treewidth", "two"], "'two' is no whole number"),
+        (["solve", "{survey}", "--memory-limit", "1GB"], "'1GB' is no number"),
         (["fit", "instances/uci/zoo.opt.json", "--output", "m.json", "--treewidth", "1"], "not a table"),
     ],
 )

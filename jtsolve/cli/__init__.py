@@ -5,6 +5,7 @@ Heavy imports are inside the commands, so that `--help` answers at once. The mod
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -93,6 +94,8 @@ def main(
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
+_KINDS = {"int": "whole number", "float": "number"}
+_NO_NUMBER = re.compile(r"is not a valid (int|float)(eger)?( range)?")
 """The usage error of click, which typer does not export."""
 
 
@@ -143,7 +146,7 @@ def _called(arguments: list[str], started: float) -> int:
         text = StringIO()
         error.show(file=text)
         for line in text.getvalue().split("\n")[:-1]:
-            print_note(line)
+            print_note(_NO_NUMBER.sub(lambda found: f"is no {_KINDS[found[1]]}", line))
         return WRONG_USE
     return code or 0
 

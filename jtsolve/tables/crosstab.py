@@ -18,7 +18,7 @@ from jtsolve.options import names_as_words
 from jtsolve.tables.frames import FRAME, column_texts, is_pandas
 from jtsolve.tables.options import CROSSTAB, names_in
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
-from jtsolve.tables.suspects import MARGINS
+from jtsolve.tables.suspects import MARGIN
 from jtsolve.tables.values import is_missing, label_of
 
 if TYPE_CHECKING:
@@ -176,6 +176,6 @@ def _require_no_margins(counts: NDArray[Any], ends: Sequence[str], source: str) 
     """
     sums = [len(table) > 2 and bool((table[:-1].sum(0) == table[-1]).all()) for table in (counts, counts.T)]  # noqa: PLR2004 - of two or more
     for end, is_sum in zip(ends, sums, strict=True):
-        if is_sum and (all(sums) or end.lower() in MARGINS):
+        if is_sum and (all(sums) or MARGIN.fullmatch(end)):
             reason = f"'{end}' is the sum of the others: a margin, which would count every row again"
             raise InputError(source, "crosstab", reason, "leave the margins out")

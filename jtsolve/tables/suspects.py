@@ -27,8 +27,12 @@ _CODE = re.compile(r"9{2,}|8{2,}|7{2,}|9+[78]")
 _NEGATIVE = re.compile(r"-(?:[7-9]|9+[0-9]?|8{2,}|7{2,})")
 _FAR = 2
 """A code such as 99 is suspicious above this multiple of the largest other number."""
-MARGINS = ("all", "sum", "total", "totals", "grand total")
-"""Labels of sums over the other states, in lower case."""
+MARGIN = re.compile(
+    "all|sum|totals?|grand total|summe|(ins)?gesamt(ergebnis)?|somme|suma|soma|total (général|general|geral)|"
+    "totale|totaal|итого|合計|总计",
+    re.IGNORECASE,
+)
+"""Labels of sums over the other states, in the languages of spreadsheets."""
 _COUNT = re.compile(r"freq|frequency|counts?(\(\*\))?|n|len|cases|weights?|total", re.IGNORECASE)
 
 
@@ -83,7 +87,7 @@ def margins_in(column: RawColumn, weights: NDArray[np.int64]) -> list[str]:
 
     `weights` has the count of each row, shape (rows,).
     """
-    named = [at for at, label in enumerate(column.labels) if label.lower() in MARGINS]
+    named = [at for at, label in enumerate(column.labels) if MARGIN.fullmatch(label)]
     if not named:
         return []
     known = column.codes >= 0
