@@ -148,7 +148,7 @@ def solve(problem: Problem, backend: Backend | None = None, run: Run | None = No
 
     Raises:
         RefusedError: the backend cannot accept the problem; with every reason.
-        LimitError: the work needs more memory than allowed; refused before it starts.
+        LimitError: the work needs more memory than allowed, and there is no tree.
         InternalError: the backend's answer is wrong.
     """
     run = run or Run()
@@ -183,6 +183,11 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
         outcome = backend.solve(guarded, run.limits, recorder)
     except StoppedError:
         outcome = Outcome(None, stop=run.stop or Stop.TIME)
+    except LimitError as error:
+        if recorder.tree is None:
+            raise
+        run.say(str(error))
+        outcome = Outcome(None, stop=Stop.MEMORY)
     recorder(tree=outcome.tree, bound=outcome.bound)
     if recorder.tree is None and outcome.stop in (Stop.TIME, Stop.INTERRUPTED):  # a forest comes in any case
         best_start((REGISTRY["chowliu"],), problem, run.limits, recorder)

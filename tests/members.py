@@ -28,7 +28,7 @@ class Member:
 
     does: str
     path: str = ""
-    bytes: int = 1
+    bytes: int = 1 << 27  # more than a process holds
     frugal: int = 0  # bytes where those do not fit
     exact: bool = False
     seconds: float = 1.0

@@ -248,11 +248,10 @@ def test_prices_improve_the_bound_of_the_best_families() -> None:
 def test_a_bound_of_real_numbers_needs_neither_rows_nor_memory() -> None:
     scores = DataScores(real_table(120, 50, 0), GaussianBic(), 3)
     found = Problem(tuple(Variable(f"V{v}") for v in range(120)), scores)
-    small = Limits(time=3.0, memory=resident_memory() + 320_000_000)
-    tree = solve(found, Forward(), Run()).tree
-    assert tree is not None
+    first = solve(found, Forward(), Run())  # it loads the compiler
+    small = Limits(time=5.0, memory=resident_memory() + 118_000_000)
     result = solve(found, ClutterCuts(start=Forward()), Run(small))
-    assert result.bound < solve(found, Forward(), Run()).bound
+    assert result.bound < first.bound
 
 
 def test_one_column_is_its_own_bound() -> None:

@@ -747,7 +747,7 @@ def test_scores_on_demand_are_tabulated_and_their_best_families_are_the_first_bo
     for patience in range(1, 20, 2):  # whenever it is stopped
         early = Recording(patience=patience, reason=Stop.TIME)
         assert backend.solve(on_demand, Limits(threads=1), early).stop is Stop.TIME
-    monkeypatch.setattr("jtsolve.backends.clutter.table.resident_memory", lambda: 1 << 60)  # no room
+    monkeypatch.setattr("jtsolve.backends.clutter.table.base_memory", lambda **_: 1 << 60)  # no room
     report = Recording()
     again = replace(on_demand, scores=DataScores(table, Bic(), 3))
     assert backend.solve(again, Limits(threads=1), report).bound == outcome.bound
@@ -760,7 +760,7 @@ def test_a_table_of_scores_leaves_the_memory_that_is_needed_and_can_be_stopped(
 ) -> None:
     table = DataTable(tuple("ABCDEFG"), (("0", "1"),) * 7, repeated_bits(7, 60))
     problem = problem_from_table(table, Bic(), treewidth=2, tabulation=Tabulation(-1.0, share=1.0))
-    monkeypatch.setattr("jtsolve.backends.clutter.table.resident_memory", lambda: 5000)
+    monkeypatch.setattr("jtsolve.backends.clutter.table.base_memory", lambda **_: 5000)
     assert bytes_of_table(problem) == 8 * 64
     need = 5000 + 700 + 8 * 64
     assert tabulated(problem, Limits(memory=need - 1), Recording(), need=700) is problem

@@ -20,7 +20,7 @@ from jtsolve.backends.dp.scores import local_scores
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.lazy_kernels import LazyKernels
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory, resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.renaming import rename, renaming_tables
 from jtsolve.core.result import Status, Stop
@@ -263,7 +263,7 @@ def test_auto_selects_fixed_point_where_float64_does_not_fit() -> None:
 
 def held() -> int:
     """Returns the memory of the process before a run; this module loads the kernels."""
-    return resident_memory()
+    return base_memory()
 
 
 def test_a_run_can_be_stopped_at_any_time() -> None:

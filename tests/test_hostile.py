@@ -266,7 +266,7 @@ def test_reading_ends_by_the_limits(
     unpacked = []
     with monkeypatch.context() as patched:
         patched.setattr(gzip.GzipFile, "read", lambda _file, size: unpacked.append(size))
-        most = resident_memory() / 1e9 + 0.01
+        most = resident_memory() / 1e9 + 0.025
         for command in ("solve", "average", "explain"):
             assert run([command, str(bomb), "--memory-limit", str(most)], monotonic()) == 4
             assert "reading the input needs" in capsys.readouterr().err

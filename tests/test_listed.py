@@ -94,7 +94,7 @@ def test_the_plain_solver_bounds_by_a_list_where_the_families_do_not_fit(
 
     monkeypatch.setattr(backend, "bound_by_list", counted)
     monkeypatch.setattr(backend, "memory_of_ascent", lambda _: 10**15)
-    small = Limits(time=20.0, memory=resident_memory() + 420_000_000)
+    small = Limits(time=20.0, memory=resident_memory() + 210_000_000)
     result = solve(found, ClutterCuts(start=Forward()), Run(small))
     assert result.score is not None
     assert result.score <= result.bound < result.score + 0.02 * abs(result.score)

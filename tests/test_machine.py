@@ -74,8 +74,8 @@ def test_a_system_without_proc_is_described_too(monkeypatch: pytest.MonkeyPatch)
 def test_the_limits_of_the_shell_and_of_the_call_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (resource.RLIM_INFINITY,) * 2)
     with machine.memory_of_call():
-        machine.allow_memory(machine.resident_memory() + 10**6)
-        assert machine.free_memory() <= 2 * 10**6
+        machine.allow_memory(machine.resident_memory() + 2 * 10**7)
+        assert machine.free_memory() <= 3 * 10**7
         assert Limits().memory_bytes == machine.allowed_memory()
     assert machine.allowed_memory() is None
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])

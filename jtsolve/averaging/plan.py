@@ -7,15 +7,14 @@ from functools import cached_property
 from math import comb
 
 from jtsolve.core.backend import Estimate
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.varset import count_bounded_subsets
 
 LANES = 8
 """As in `kernels.words`, which is not loaded for a plan."""
-_WORD_BYTES, _KERNELS = 8, 200_000_000
-"""Bytes of a word, and of numba and the kernels in the process."""
-_FEW_CELLS, _MODULES = 1_300_000, 12_000_000
-"""Pairs (S, R) for which numpy suffices, and bytes of the modules that are still to be loaded."""
+_WORD_BYTES = 8
+_FEW_CELLS = 1_300_000
+"""Pairs (S, R) for which numpy suffices."""
 _PRODUCT, _TERM, _CELL, _START = 1.4e-9, 0.8e-9, 150e-9, 0.3
 """Seconds of one core for a term of F or P, a term of B, the further work of a pair (S, R), and before the
 first layer; measured by `benchmarks/averaging.py` on an Intel Xeon with AVX-512."""
@@ -97,5 +96,5 @@ class TableSizes:
         lists = self.drawn * ((32 << self.n) + workers * (3_000_000 + (72 << self.n)))  # see `kernels.draws`
         features = self.products * _PRODUCT / 3
         work = self.products * _PRODUCT + self.terms * _TERM + self.cells(self.width) * _CELL + features
-        code = _MODULES if self.is_small else _KERNELS
-        return Estimate(resident_memory() + code + self.memory + lists, _START + work / workers)
+        held = base_memory(kernels=not self.is_small)
+        return Estimate(held + self.memory + lists, _START + work / workers)

@@ -19,6 +19,7 @@ import numpy as np
 
 from jtsolve.averaging.draws import trees_of
 from jtsolve.averaging.parts import MOST_DIFFERENCE, Traces
+from jtsolve.tables.margins import mean_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -265,12 +266,11 @@ def split_r_hat(traces: NDArray[np.float64]) -> float:
     the variance within them; inf if the halves differ and none varies.
     """
     from scipy.special import ndtri
-    from scipy.stats import rankdata
 
     halves = split_chains(traces)
     if not np.ptp(halves, axis=1).any():
         return 1.0 if not np.ptp(halves) else inf
-    ranks = rankdata(halves, axis=None).reshape(halves.shape)
+    ranks = mean_ranks(halves.ravel()).reshape(halves.shape)
     scores = ndtri((ranks - 0.375) / (halves.size + 0.25))
     length = halves.shape[1]
     within = float(scores.var(axis=1, ddof=1).mean())

@@ -20,7 +20,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.core.backend import Capabilities, Estimate
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Outcome
 from jtsolve.core.sparsity import ties_of, tree_size
@@ -47,7 +47,7 @@ class Brute:
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
         """See `Backend.estimate`: about 100 microseconds per graph in the first run."""
         return Estimate(
-            memory=resident_memory() + _MEMORY, seconds=1e-4 * 2 ** (problem.n * (problem.n - 1) // 2)
+            memory=base_memory() + _MEMORY, seconds=1e-4 * 2 ** (problem.n * (problem.n - 1) // 2)
         )
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:

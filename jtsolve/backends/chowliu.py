@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.core.backend import Capabilities, Estimate
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import LOCAL_FEATURES
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.sparsity import arities_of, ties_of
@@ -137,7 +137,7 @@ class ChowLiu:
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
         """See `Backend.estimate`: some ten vectors of n besides the scores; timed on 10^8 pairs."""
-        return Estimate(memory=resident_memory() + 200 * problem.n, seconds=1e-3 + 5e-8 * problem.n**2)
+        return Estimate(memory=base_memory() + 200 * problem.n, seconds=1e-3 + 5e-8 * problem.n**2)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`; stopped early, it builds a forest from the pairs scored so far.

@@ -118,10 +118,10 @@ def sample(
 ) -> None:
     """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
     claim_outputs(output, kind=TABLE)
+    found = read_model(model, options.memory).model
 
     from jtsolve.models.tables import require_rows
 
-    found = read_model(model, options.memory).model
     require_rows(found, rows)
     put_rows(found, found.sample(rows, seed, evidence(found, options)), output)
 

@@ -40,13 +40,13 @@ def impute(
     model keeps its gaps. A missing value that is a state remains one, unless --missing sum fills it in, too.
     """
     claim_outputs(output, kind=TABLE)
+    words, sums = _words(options)
+    found = read_model(model, options.memory).model
 
     from jtsolve.models.rows import read_rows
     from jtsolve.models.tables import require_rows
     from jtsolve.tables.reading import reading_of
 
-    words, sums = _words(options)
-    found = read_model(model, options.memory).model
     habits = of_data.Habits.over(found, reading_of(words), words)
     given = read_rows(data, found.columns, habits=habits, sums=sums)
     require_rows(found, given.shape[1])

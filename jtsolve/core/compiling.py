@@ -6,8 +6,7 @@ parallel and the main thread can receive Ctrl-C; and is cached on disk, so that 
 
 The cache is beside the kernels, or in the user's cache folder where the package is read-only. Where neither
 is writable (a container with a read-only file system), numba would fail to load cached kernels; then each
-process compiles into a temporary folder. Under a limit on memory, numba is loaded and kernels are compiled
-only if both fit.
+process compiles into a temporary folder. Under a limit on memory, a kernel is compiled only if that fits.
 
 numba distinguishes compiled functions of one name, such as the parts of `sort` and those of `argsort`, by
 numbers that it counts from 1 in every process. In kernels cached by different processes the same number may
@@ -30,28 +29,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numba
+from numba.core import event
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import cpu_target
+
 from jtsolve.core.machine import allowed_memory, require_memory
 from jtsolve.core.temporary import locked_folder
 
-_LOADED, _COMPILED = 120_000_000, 80_000_000
-"""Bytes of numba with its first kernel, and the most of one compilation (`edge_chain.run_chain`)."""
-
-
-def _require(size: int, what: str, remedy: str) -> None:
-    """Refuses what would exceed the memory limit of the call, if it has one."""
-    if (most := allowed_memory()) is not None:
-        require_memory(size, most, what, remedy)
-
-
-_require(_LOADED, "the compiler needs", "where the machine has it")
-
-import numba  # noqa: E402 - after the memory for it is known to suffice, as below
-from numba.core import event  # noqa: E402
-from numba.core.bytecode import FunctionIdentity  # noqa: E402
-from numba.core.caching import IndexDataCacheFile  # noqa: E402
-
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_COMPILED = 100_000_000
+"""The most bytes of one compilation (`partitions.score_features`)."""
 
 
 def _is_writable(folder: Path) -> bool:
@@ -80,6 +71,9 @@ def _ensure_cache() -> bool:
 _HOW_OFTEN = "(first run only)" if _ensure_cache() else "(set NUMBA_CACHE_DIR to keep them for the next run)"
 # There is no public way. A counter with a random start would be shared by processes that are forked.
 FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 63), None)  # noqa: SLF001
+if allowed_memory() is not None:  # take the memory that was asked for, before anything else does
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 
 def kernel(
@@ -179,9 +173,9 @@ class _Compilations(event.Listener):  # type: ignore[misc]  # numba is untyped
         with self._lock:
             self.running += 1
             outermost = self.running == 1
-        if outermost:
+        if outermost and (most := allowed_memory()) is not None:
             once = "or one run without it: compiled kernels are kept, and need less"
-            _require(_COMPILED, "compiling the kernels needs", once)
+            require_memory(_COMPILED, most, "compiling the kernels needs", once)
 
     def on_end(self, _event: object) -> None:
         """Counts a compilation that ends."""

@@ -4,13 +4,16 @@ Loading the compiler and cached kernels takes half a second of processor time, c
 A package with the same results in numpy works there until that has cost as much in this process; from
 then on in kernels. So it never costs more than twice the cheaper of both, whether a process does one small
 piece of work or a million. (Karlin, Manasse, Rudolph, Sleator, Competitive snoopy caching, Algorithmica 3,
-1988.)
+1988.) Where the compiler exceeds the memory limit of the call, numpy does all.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from math import inf
+
+from jtsolve.core.machine import allowed_memory, base_memory
 
 _LOADING = 0.3
 """Processor seconds to load the compiler and a few cached kernels."""
@@ -34,7 +37,14 @@ class LazyKernels:
     module: str
     seconds: float = _LOADING
 
+    def favours_numpy(self, seconds: float) -> bool:
+        """Returns whether numpy takes no longer for work of this many predicted seconds."""
+        return self.seconds >= seconds and self.module not in sys.modules
+
     def prefer_numpy(self, seconds: float) -> bool:
         """Returns whether to do work of this many predicted seconds in numpy, and counts it."""
+        chosen = self.favours_numpy(seconds)
         self.seconds -= seconds
-        return self.seconds >= 0 and self.module not in sys.modules
+        return chosen or (
+            self.module not in sys.modules and base_memory(kernels=True) > (allowed_memory() or inf)
+        )

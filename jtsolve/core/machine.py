@@ -23,6 +23,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_MODULES, _SMALL = 10_000_000, 5_000_000
+"""Bytes that modules of the package take after the start of a call, and small objects at any time."""
+_LIBRARIES = {
+    "numba": 130_000_000,
+    "polars": 45_000_000,
+    "scipy.linalg": 15_000_000,
+    "scipy.special": 25_000_000,
+    "scipy.sparse": 15_000_000,
+    "scipy.optimize": 30_000_000,
+    "scipy.sparse.csgraph": 12_000_000,
+    "matplotlib": 40_000_000,
+    "networkx": 25_000_000,
+    "sklearn": 75_000_000,
+}
+"""Bytes of large libraries besides those that they load, with what their first use takes."""
+
+
+class _Libraries:
+    """A finder of modules that finds none: it refuses large libraries that exceed the limit of the call."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        """Requires the memory of a library that is about to be loaded."""
+        size, call = _LIBRARIES.get(name), _CALL.get()
+        if size is not None and call is not None and call.most is not None:
+            require_memory(size, call.most, f"with the library {name}, this call needs")
+            call.promised = max(resident_memory(), call.promised) + size
+
+
 def cores() -> int:
     """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -30,22 +59,36 @@ def cores() -> int:
 
 @dataclass(slots=True)
 class _Call:
-    """One call of the user: the bytes that the process may hold until it ends; None for no limit."""
+    """One call of the user.
+
+    Attributes:
+        most: bytes that the process may hold until it ends; None for no limit.
+        promised: bytes that it may hold once the libraries that it has loaded are in use.
+    """
 
     most: int | None
+    promised: int = 0
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
 def allow_memory(most: int | None) -> None:
-    """Limits the result of `free_memory` until the call ends; outside `memory_of_call`, does nothing.
+    """Limits the memory of the process until the call ends; outside `memory_of_call`, does nothing.
+
+    Libraries and the compilation of kernels count; see also `free_memory`.
 
     Args:
         most: bytes that the process may hold; None for the limit of the call around it, if any.
+
+    Raises:
+        LimitError: the program needs more before it has done anything.
     """
     if most is not None and (call := _CALL.get()) is not None:
         call.most = most
+        if _Libraries not in sys.meta_path:
+            sys.meta_path.insert(0, _Libraries)
+        require_memory(_MODULES, most, "this call needs")
 
 
 @contextmanager
@@ -115,21 +158,31 @@ def resident_memory() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def require_memory(size: int, most: int, what: str, remedies: str) -> None:
+def base_memory(*, kernels: bool = False) -> int:
+    """Returns the bytes that the process holds besides the tables of its work.
+
+    Args:
+        kernels: whether the work uses compiled kernels.
+    """
+    call, unloaded = _CALL.get(), kernels and "numba" not in sys.modules
+    held = max(resident_memory(), 0 if call is None else call.promised)
+    return held + _SMALL + unloaded * _LIBRARIES["numba"]
+
+
+def require_memory(size: int, most: int, what: str, remedies: str = "where the machine has it") -> None:
     """Refuses an allocation with which the process would hold more than a limit; see `Run.require_memory`.
 
     Args:
         size: bytes that will be held besides those held now.
         most: bytes that the process may hold.
         what: begins the refusal, with the verb.
-        remedies: besides a larger limit: "fewer columns".
+        remedies: besides a larger one, or where to give it: "fewer columns".
 
     Raises:
         LimitError: with the need, the limit, and the remedies.
     """
-    held = resident_memory()
-    if held + size > most:
-        need, own, limit = (f"{part / 1e9:.3g} GB" for part in (held + size, held, most))
+    if (whole := base_memory() + size) > most:
+        need, own, limit = (f"{part / 1e9:.3g} GB" for part in (whole, resident_memory(), most))
         raise LimitError(
             f"{what} {need} of memory, {own} of which the program holds already, but the limit is {limit}. "
             f"Ways out: a larger {MEMORY}, {remedies}"

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.core.machine import memory_bytes
+from jtsolve.core.machine import allow_memory, memory_bytes, memory_of_call
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, at
 from jtsolve.estimator.rows import checked_features, checked_weights, is_frame
@@ -259,9 +259,12 @@ def running(estimator: Any) -> Iterator[Run]:
     """Yields the run of a fit; findings of the data check become warnings where `fit` was called."""
     state, found = estimator.random_state, list[object]()
     seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
-    limits = Limits(estimator.time, memory_bytes(estimator.memory), estimator.threads, seed)
+    most = memory_bytes(estimator.memory)
     try:
-        yield Run(limits, Console(warn=lambda _title, findings: found.extend(findings)))
+        with memory_of_call():
+            allow_memory(most)
+            limits = Limits(estimator.time, most, estimator.threads, seed)
+            yield Run(limits, Console(warn=lambda _title, findings: found.extend(findings)))
     finally:
         for finding in found:
             warnings.warn(

@@ -156,6 +156,8 @@ class JunctionTreeModel(Distribution):
         gaps = gaps_of(self.columns, codes)
         if not gaps.any():
             return of_complete(self.cliques, codes)
+        need = 20 * len(codes) * int(gaps.sum())  # two copies, one of real numbers
+        Run().require_memory(need, "rows with missing values need", "fewer rows, in several files")
         out = np.empty(codes.shape[1])
         out[~gaps] = of_complete(self.cliques, codes[:, ~gaps])
         if self.tree.treewidth <= 1:

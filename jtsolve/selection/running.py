@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def within_limits(work: Callable[[], Result], run: Run) -> Result:
             errors.append(error)
         ended.set()
 
-    thread = threading.Thread(target=in_thread, daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(in_thread,), daemon=True)
     thread.start()
     try:
         while not ended.wait(max(0.0, min(_BEAT, run.left))):

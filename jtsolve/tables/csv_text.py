@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _LINES_AHEAD = 20
 """Lines after the first that are examined to detect the separator."""
 
-_HELD_PER_BYTE = 8
-"""Bytes held for a byte of text while a block is parsed."""
+_HELD_PER_BYTE, _PARSED_PER_BYTE = 8, 14
+"""Bytes held for a byte of text before a block is parsed, and once its lines are known."""
 
 _MOST_STATES = 1 << 24
 """Most states that a `.dat` file may declare for a column."""
@@ -150,6 +150,7 @@ def _add_pieces(
             if (cells := _characters(text, len(lines), width, mark)) is not None:
                 gatherer.add_characters(cells[gatherer.places])
                 continue
+            gatherer.intake.require(gatherer.rows, _PARSED_PER_BYTE * len(piece))
             stream = io.BytesIO(codecs.BOM_UTF8 * text.startswith(codecs.BOM_UTF8) + text)  # polars drops one
             frame = pl.read_csv(stream, has_header=False, separator=mark, quote_char=None, schema=schema)
         assert frame.height == len(lines), "a line is a row"

@@ -24,6 +24,22 @@ _LEAST_GAP = 1e-6
 """Least distance of the values on both sides of a knot, relative to the distance of the outer deciles."""
 
 
+def mean_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the rank of each value, from 1, shape (N,); ties share their mean rank.
+
+    `scipy.stats` has this, too, but takes 75 MB.
+
+    Args:
+        values: shape (N,).
+
+    >>> mean_ranks(np.array([5.0, 2.0, 5.0, 7.0])).tolist()
+    [2.5, 1.0, 2.5, 4.0]
+    """
+    _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[position]
+    return ranks
+
+
 def normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns Φ⁻¹(rank / (N + 1)) of each value within its column; ties share their mean rank.
 
@@ -31,9 +47,9 @@ def normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
         values: shape (columns, rows).
     """
     from scipy.special import ndtri
-    from scipy.stats import rankdata
 
-    scores: NDArray[np.float64] = ndtri(rankdata(values, axis=1) / (values.shape[1] + 1))
+    ranks = np.array([mean_ranks(column) for column in values]).reshape(values.shape)
+    scores: NDArray[np.float64] = ndtri(ranks / (values.shape[1] + 1))
     return scores
 
 

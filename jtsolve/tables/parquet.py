@@ -191,10 +191,11 @@ def _gathered(
     heights = [height(lazy) for lazy in lazies]
     if not any(heights):
         raise InputError(source, "", "there are no rows", "give a table with rows")
-    names = list(map(text_label, schema.names()))
+    stored = schema.names()
+    names = list(map(text_label, stored))
     require_distinct(names, source, index=True)
     gatherer = Gatherer(names, intake)
-    wanted = [schema.names()[place] for place in gatherer.places]
+    wanted = [stored[place] for place in gatherer.places]
     types = [schema[name] for name in wanted]
     for name, kind in zip(wanted, types, strict=True):
         if kind.is_nested() or kind in (pl.Binary, pl.Object):

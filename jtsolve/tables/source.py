@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.core.files import LARGEST, marked_encoding, opened
 from jtsolve.core.formats import require_name
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import ENCODING, is_pattern
 
@@ -109,10 +110,13 @@ class Source:
 
         Raises:
             InputError: the file cannot be read, is empty, or is damaged packed data.
+            LimitError: a block exceeds the memory limit.
         """
         for file in self.files:
             # A single file is opened by the path as given: a Path would lose a trailing slash.
             with opened(self.path if file == Path(self.path) else file) as stream:
+                need = 2 * min(size, file.stat().st_size)  # the block and its lines
+                Run().require_memory(need, f"{file} needs", "a file of fewer columns or rows")
                 empty = True
                 while piece := stream.read(size):
                     empty = False

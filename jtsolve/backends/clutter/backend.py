@@ -58,7 +58,7 @@ from jtsolve.backends.support.report import ending_at
 from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of, objections_of
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import Bounding, SparseScores, StoppedError
@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
     from jtsolve.io.certificate import CertificateDocument
 
-_LIBRARIES = 250_000_000
-"""Bytes of the compiler and the LP solver."""
+_LIBRARIES = 40_000_000
+"""Bytes of the LP solver and sparse matrices."""
 _BYTES_PER_SET = 3000
 """Memory of thousands of cuts and copies. Measured: 1400 to 3900."""
 _BYTES_PER_PAIR, _BYTES_PER_COLUMN = 150, 2000
@@ -137,16 +137,16 @@ class ClutterCuts:
         memory = self._memory(problem)
         prunes = self._prunes(problem, limits)
         if self._only_ascends(problem, limits):
-            memory = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
+            memory = base_memory(kernels=True) + _LIBRARIES + memory_of_ascent(problem)
             table = bytes_of_table(problem)
             memory += table if memory + table <= limits.memory_bytes else 0
         lists = not keep_stages and self._lists(problem, limits)
         if lists:
-            memory = resident_memory() + _LIBRARIES + memory_of_list(problem)
+            memory = base_memory(kernels=True) + _LIBRARIES + memory_of_list(problem)
         elif self._only_bounds(problem, limits):
             n, size = problem.n, problem.max_clique_size
             memory = _BYTES_PER_PAIR * n**2 * size + _BYTES_PER_COLUMN * n * size**5
-            memory += resident_memory() + _LIBRARIES
+            memory += base_memory(kernels=True) + _LIBRARIES
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if lists:
             assert isinstance(problem.scores, DataScores), "lists are of such scores"
@@ -327,7 +327,7 @@ class ClutterCuts:
         )
 
     def _pruning_memory(self, problem: Problem) -> int:
-        return resident_memory() + _LIBRARIES + pruning.predicted_memory(problem)
+        return base_memory(kernels=True) + _LIBRARIES + pruning.predicted_memory(problem)
 
     def _pruned(
         self, problem: Problem, limits: Limits, report: Report
@@ -365,7 +365,7 @@ class ClutterCuts:
         seconds = seconds_of_search(scores.scorer, limits.workers)
         if seconds >= left / 2 or not self._only_ascends(problem, limits):
             return False
-        held = resident_memory() + _LIBRARIES
+        held = base_memory(kernels=True) + _LIBRARIES
         lacks = held + memory_of_ascent(problem) > limits.memory_bytes
         fits = held + memory_of_list(problem) <= limits.memory_bytes
         return lacks or (fits and predicted_sets(problem) > MANY_SETS)
@@ -376,12 +376,12 @@ class ClutterCuts:
         if not isinstance(scores, Bounding) or not self._only_ascends(problem, limits):
             return False
         left = inf if limits.time is None else limits.time - limits.elapsed
-        lacks = resident_memory() + _LIBRARIES + memory_of_ascent(problem) > limits.memory_bytes
+        lacks = base_memory(kernels=True) + _LIBRARIES + memory_of_ascent(problem) > limits.memory_bytes
         return lacks and scores.bounding_seconds(problem.max_clique_size, limits.workers) < left / 2
 
     def _memory(self, problem: Problem) -> int:
         """Returns the predicted bytes of the process with the LP over all families."""
-        return resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
+        return base_memory(kernels=True) + predicted_memory(problem) + self.relaxation_memory(problem)
 
     def relaxation_memory(self, problem: Problem) -> int:
         """See `support.relaxation.Relaxes`."""

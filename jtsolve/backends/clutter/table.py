@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.core.bounds import problem_bound
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.scores import DenseScores, StoppedError, Tabulating
 from jtsolve.families.families import predicted_sets
 
@@ -39,7 +39,7 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
     """
     # Tabulation polls the report, since members of a portfolio take turns when they poll.
     scores, size = problem.guarded(report).scores, problem.max_clique_size
-    room = limits.memory_bytes - resident_memory() - need
+    room = limits.memory_bytes - base_memory(kernels=True) - need
     if not isinstance(scores, Tabulating) or bytes_of_table(problem) > room:
         return problem
     report(note=f"scoring {predicted_sets(problem)} sets")

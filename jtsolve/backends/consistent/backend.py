@@ -40,7 +40,7 @@ from math import comb, isnan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jtsolve.core.backend import Capabilities, Estimate
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import LOCAL_FEATURES
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores, StoppedError
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
 
-_CODE = 250_000_000
-"""Bytes of the compiler and the kernels, measured, with 150 MB to spare."""
 _PAIR = 2
 
 
@@ -142,7 +140,7 @@ class FindConsistentTree:
         m, words = n - k, n // 64 + 1
         separators, cliques, pairs = comb(n, k), comb(n, k + 1), comb(n, k + 2)
         tested = sum(comb(m, a) for a in range(min(self.largest_test(k), m) + 1))
-        memory = resident_memory() + _CODE
+        memory = base_memory(kernels=True)
         memory += separators * n * (104 + 8 * words) + 8 * (k + 2) * separators
         memory += (24 + 16 * (k + 1)) * cliques + 8 * (separators + cliques + pairs)
         memory += 24 * tested

@@ -19,23 +19,22 @@ References:
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from jtsolve.backends.dp import ranking
+from jtsolve.backends.dp import plain, ranking
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.layers import LayeredTables
-from jtsolve.backends.dp.plan import COMPILER, Precision, TablePlan
+from jtsolve.backends.dp.plan import Precision, TablePlan
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.cuda import DeviceChoice, choose_device, lacks_device, predicted_seconds
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import DenseScores, StoppedError
@@ -122,8 +121,8 @@ class DynamicProgramming:
             return forest.estimate(problem, limits)
         if problem.constraints.forbidden_graphs:
             return ranking.estimate(problem)
-        held = _memory_at_start()
-        place = self.place(self.plan(problem), held, limits)
+        plan = self.plan(problem)
+        place = self.place(plan, _held_beside(plan), limits)
         return Estimate(place.memory, place.seconds)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
@@ -208,9 +207,9 @@ def _not_on_device(problem: Problem) -> str | None:
     return "On a device every subset of a clique needs a score; device=cpu accepts the problem."
 
 
-def _memory_at_start() -> int:
-    """Returns the bytes that the process holds before a run, including the compiler, loaded or not."""
-    return resident_memory() + (0 if "numba" in sys.modules else COMPILER)
+def _held_beside(plan: TablePlan) -> int:
+    """Returns the bytes that the process holds beside the tables of a run."""
+    return base_memory(kernels=not plain.KERNELS.favours_numpy(plain.seconds(plan)))
 
 
 class _Run:
@@ -229,12 +228,12 @@ class _Run:
 
     def __init__(self, backend: DynamicProgramming, problem: Problem, limits: Limits, report: Report) -> None:
         self.backend, self.problem, self.limits, self.report = backend, problem, limits, report
-        self.held = _memory_at_start()
         self.seconds: dict[str, float] = {}
         self._settle(backend.plan(problem))
 
     def _settle(self, plan: TablePlan) -> None:
         """Finds the place of the run."""
+        self.held = _held_beside(plan)
         self.plan, self.place = plan, self.backend.place(plan, self.held, self.limits)
         if self.place.memory > self.limits.memory_bytes:
             raise LimitError(self._refusal())

@@ -11,7 +11,6 @@ import numpy as np
 from jtsolve.backends.dp import plain
 from jtsolve.backends.dp.plan import ADDITION, LANES, NEIGHBOUR
 from jtsolve.backends.dp.ranks import positions_of, table_offsets
-from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import Pool, run_tasks
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from jtsolve.backends.dp.scores import LocalTables
     from jtsolve.core.backend import Report
 
-_KERNELS = LazyKernels("jtsolve.backends.dp.kernels.recurrence")
 _ADDITIONS, _NEIGHBOURS = 1e8, 4e6
 """The work of one call of a thread: a few hundredths of a second, so that Ctrl-C and limits act at once."""
 
@@ -75,7 +73,7 @@ class LayeredTables:
     def fill(self, report: Report) -> None:
         """See `trace.Tables`."""
         self.report = report
-        if _KERNELS.prefer_numpy(plain.seconds(self.plan)):
+        if plain.KERNELS.prefer_numpy(plain.seconds(self.plan)):
             for size in plain.layers(self.ranks, self.local, self.offset, self.g):
                 if not report(done=size / self.plan.m, note=f"layer {size} of {self.plan.m}"):
                     raise StoppedError

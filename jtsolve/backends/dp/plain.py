@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.dp.plan import LANES
+from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.renaming import rename, renaming_tables, subsets_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.backends.dp.ranks import RankTables
     from jtsolve.backends.dp.scores import LocalTables
 
+KERNELS = LazyKernels("jtsolve.backends.dp.kernels.recurrence")
 _SECONDS_PER_STEP, _SECONDS_PER_CELL, _SECONDS_PER_SPLIT = 1.5e-4, 3e-7, 5e-9
 """Measured on one core of an Intel Xeon (Sapphire Rapids)."""
 _AT_ONCE = 1 << 18

@@ -27,8 +27,6 @@ NEIGHBOUR = 6e-9
 """Seconds to read one number in `kernels.recurrence.finish_g`; on an Intel Xeon."""
 _START = 0.3
 """Seconds before the first layer."""
-COMPILER = 130_000_000
-"""Bytes of numba and the kernels in the process."""
 
 
 @dataclass(frozen=True, slots=True)

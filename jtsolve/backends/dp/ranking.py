@@ -29,7 +29,7 @@ import numpy as np
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import local_scores
 from jtsolve.core.backend import Estimate
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.renaming import sets_beside, subsets_of
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import StoppedError
@@ -75,9 +75,9 @@ def estimate(problem: Problem) -> Estimate:
     """Returns the predicted peak memory and seconds; tables of the last solve are in the memory already."""
     bare = _without_forbidden_graphs(problem)
     if any(kept.problem == bare for kept in _RECENT.copy()):
-        return Estimate(resident_memory(), 0.0)
+        return Estimate(base_memory(), 0.0)
     cells = _cells(problem)
-    return Estimate(resident_memory() + _BYTES_PER_CELL * cells, _SECONDS_PER_CELL * cells)
+    return Estimate(base_memory() + _BYTES_PER_CELL * cells, _SECONDS_PER_CELL * cells)
 
 
 def best_permitted(problem: Problem, report: Report) -> Outcome:

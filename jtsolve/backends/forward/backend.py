@@ -40,7 +40,7 @@ from jtsolve.backends.forward.pairs import CandidateEdge, Exchange, gaining_pair
 from jtsolve.backends.support.remembered import KnownScores, remembered
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
@@ -78,9 +78,7 @@ class Forward:
         pairs = problem.n**2 / 2
         memory, seconds = (80, 5e-6) if _is_plain(problem) else (500, 5e-5)
         own = 20_000 * problem.n  # cached scores, the queue, bit masks
-        return Estimate(
-            resident_memory() + int(memory * pairs) + own, 1e-3 + 5e-3 * problem.n + seconds * pairs
-        )
+        return Estimate(base_memory() + int(memory * pairs) + own, 1e-3 + 5e-3 * problem.n + seconds * pairs)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""

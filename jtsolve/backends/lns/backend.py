@@ -48,6 +48,7 @@ from jtsolve.backends.support.report import NewIncumbents, ending_at
 from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
@@ -177,9 +178,11 @@ class LargeNeighbourhoodSearch:
         inner = self.exact.estimate(example, limits)
         memory = max(estimate.memory for estimate in [inner, *starts])
         if (small := small_solver(self.exact, problem, size)) is not None:
-            memory += limits.workers * small.memory(size)
+            memory = max(memory, base_memory(kernels=True)) + limits.workers * small.memory(size)
+        if size < problem.n:
+            memory += 300 * _TUNING.cache
         seconds = sum(estimate.seconds for estimate in starts) + 10.0 * problem.n / size
-        return Estimate(memory + 300 * _TUNING.cache, seconds)
+        return Estimate(memory, seconds)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""

@@ -178,7 +178,8 @@ class Merging:
         """See `Backend.estimate`: the greedy tree and local searches, and n² bonuses."""
         parts = [self.greedy, self.descent, self.improve]
         costs = [estimate_of(one, problem, limits) for one in parts if not objections_of(one, problem)]
-        memory = max(cost.memory for cost in costs) + 24 * problem.n**2 + 100_000_000
+        memory = max(cost.memory for cost in costs) + 24 * problem.n**2
+        memory += 1_000_000 * min(problem.n, 100)  # the families of merges
         return Estimate(memory, sum(cost.seconds for cost in costs))
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:

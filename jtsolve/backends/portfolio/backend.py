@@ -46,7 +46,7 @@ from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.portfolio.turns import Turns
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of, objections_of
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     order = [*repeated[:1], *(i for i in range(len(members)) if i not in repeated[:1])]
     while repeated and not in_process and len(order) < limits.workers:
         order += repeated[: limits.workers - len(order)]
-    own = resident_memory()
+    own = base_memory(kernels=in_process)
     jobs: list[Job] = []
     for number, i in enumerate(order):
         if not jobs or (costs[i].memory if in_process else own + costs[i].memory) <= limits.memory_bytes:
@@ -190,5 +190,6 @@ def _memory(jobs: list[Job], count: int, own: int, *, in_process: bool) -> int:
     """
     needs = sorted((job.memory for job in jobs), reverse=True)[:count]
     if in_process:
-        return max(needs[0], own + sum(max(0, need - own) for need in needs))
+        own = min(own, needs[0])
+        return own + sum(need - own for need in needs if need > own)
     return own + sum(needs)

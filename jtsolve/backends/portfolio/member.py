@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from jtsolve.core.machine import allow_memory, memory_of_call
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.run import Limits
 from jtsolve.core.scores import StoppedError
@@ -116,11 +117,13 @@ class _MemberReport:
                 self._requested = self._connection.recv()
 
 
+@memory_of_call()
 def main(connection: Connection) -> None:
     """Runs the parent's assignment, and sends the outcome or the error."""
     packed = connection.recv_bytes()
     try:
         assignment: Assignment = pickle.loads(connection.recv_bytes())  # noqa: S301 - from our parent
+        allow_memory(assignment.memory)
         problem = unpack(packed)
     except Exception as error:  # noqa: BLE001 - any error has to reach the parent
         connection.send(("failed", _picklable(error)))

@@ -8,6 +8,7 @@ state. A report of one member reaches the others at once.
 from __future__ import annotations
 
 import threading
+from contextvars import copy_context
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Unpack
@@ -90,7 +91,7 @@ class _Member:
 
     def __init__(self, turns: Turns, job: Job, ledger: Ledger) -> None:
         self.turns, self.job, self.ledger = turns, job, ledger
-        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread = threading.Thread(target=copy_context().run, args=(self.run,), daemon=True)
         self.began = 0.0
         self.ended = False
 

@@ -42,7 +42,7 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of
 from jtsolve.core.problem import ALL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.varset import is_subset, key_of
+from jtsolve.core.varset import count_bounded_subsets, is_subset, key_of
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Limits
@@ -121,7 +121,8 @@ class LocalSearch:
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: the starts, the cached scores, and the rounds."""
         starts = [estimate_of(backend, problem, limits) for backend in self.start]
-        memory = max(start.memory for start in starts) + BYTES_PER_SCORE * CACHED_SCORES + 5000 * problem.n
+        cached = min(CACHED_SCORES, count_bounded_subsets(problem.n, problem.max_clique_size))
+        memory = max(start.memory for start in starts) + BYTES_PER_SCORE * cached + 5000 * problem.n
         return Estimate(memory, sum(start.seconds for start in starts) + 0.2 * problem.n)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:

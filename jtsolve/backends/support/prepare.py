@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from jtsolve.backends.support.relaxation import Relaxes
 from jtsolve.backends.support.report import ending_at
 from jtsolve.core import pruning
-from jtsolve.core.machine import resident_memory
+from jtsolve.core.machine import base_memory
 from jtsolve.families.families import choose_root, families_of, predicted_memory
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def prepared_memory(problem: Problem, relaxation: Backend | None) -> int:
         needed += relaxation.relaxation_memory(problem)
     elif problem.n <= MOST_PRUNED:
         needed = max(needed, pruning.predicted_memory(problem))
-    return resident_memory() + needed
+    return base_memory(kernels=relaxes(relaxation, problem)) + needed
 
 
 def prepare(

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jtsolve.core.run import Run
 from jtsolve.models.messages import log_sum
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _BLOCK, _ALL_CLIQUES = 1 << 21, 1 << 22
 """Numbers in the largest temporary array, and in those of all cliques that are alive at a time; few stay in
 the cache."""
+_COPIES = 2
+"""Copies of these arrays."""
 _FEW = 200_000
 """Cells of all rows with gaps up to which numpy is used: 0.06 s, where the kernel compiles for one second."""
 _ROWS, _PARTIAL_ROWS = 1 << 12, 1 << 16
@@ -136,9 +139,15 @@ class Message(NamedTuple):
 
 
 def blocks(cliques: Sequence[MixedClique], rows: int) -> Iterator[slice]:
-    """Yields slices of rows whose temporary arrays are small."""
+    """Yields slices of rows whose temporary arrays are small.
+
+    Raises:
+        LimitError: those of one slice exceed the memory limit.
+    """
     sizes = [clique.cells * max(1, len(clique.real)) ** 2 for clique in cliques]
     size = max(1, min(_BLOCK // max(sizes), _ALL_CLIQUES // sum(sizes)))
+    need = _COPIES * 8 * min(size, rows) * (sum(sizes) + max(sizes))
+    Run().require_memory(need, "the messages between cliques need", "fewer rows")
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
 
@@ -168,6 +177,8 @@ def of_partial(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> NDA
         return found
     from jtsolve.models.kernels.mixed import sum_rows
 
+    block = 8 * len(rows) * min(_PARTIAL_ROWS, found.size)
+    Run().require_memory(block, "rows with missing values need", "fewer rows, in several files")
     places = _places(cliques)
     work = [part.copy() for part in places[-3:]]
     lists = [np.empty(size, np.int64) for size in (cells, len(cliques))]
