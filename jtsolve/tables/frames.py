@@ -281,7 +281,9 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         cells = column.to_numpy(copy=True)
     else:
         is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
-        values = column.tolist() if is_plain else [None if one is np.ma.masked else one for one in column]
+        values = column.tolist() if is_plain else list(column)
+        if np.ma.isMA(column):
+            values = [None if one is np.ma.masked else one for one in values]
         cells = np.fromiter(values, object, len(values))
     try:
         codes, distinct = _factorized(cells, by_pandas=is_pandas(column))
