@@ -374,7 +374,7 @@ def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
 def test_a_process_always_answers(task: str, kind: str, tmp_path: Path) -> None:
     ours, theirs = Pipe()
     ours.send_bytes(pack_problem(wide(), tmp_path / "scores"))
-    ours.send_bytes(pickle.dumps(Assignment(Member(task), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
+    ours.send_bytes(pickle.dumps(Assignment(Member(task), 60.0, 10**11, 1, 5, str(tmp_path / "incumbent"))))
     main(theirs)
     sent, content = ours.recv()
     ours.close()

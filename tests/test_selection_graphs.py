@@ -206,7 +206,7 @@ def _graph(**changes: Any) -> bytes:
         ("g.csv", b"source,target,strength\na,b,x\n", "'x' is not a strength"),
         ("g.csv", b'source,target\n"a"b,c\n', "not CSV"),
         ("g.csv", b"\xff", "not UTF-8"),
-        ("g.dot", b"graph { a -- b }", "not a graph. Fix: give a graph"),
+        ("g.dot", b"graph { a -- b }", "such files are not read. Fix: give the graph as"),
         ("g.csv", b"\xff\xfe", "the file is empty"),
     ],
 )
