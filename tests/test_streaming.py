@@ -18,9 +18,10 @@ from readers import read_numbers, read_states, tabulate
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import InputError, LimitError
 from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.tables.coding import to_mixed, to_numbers, to_states
 from jtsolve.tables.distinct import DistinctRows, distinct_rows
 from jtsolve.tables.options import Coding, Dialect, Discretisation
-from jtsolve.tables.reading import read_checked
+from jtsolve.tables.reading import read_checked, read_raw
 from jtsolve.tables.source import Blocks, Lines, Source
 
 if TYPE_CHECKING:
@@ -240,6 +241,13 @@ def test_the_run_is_polled_for_rows_and_memory_and_may_end_the_reading(tmp_path:
     late = Run(Limits(1.0, started=monotonic() - 2))
     with pytest.raises(LimitError, match=r"the time limit ended the reading of .*t\.csv after 0 rows"):
         read_states(path, coding, run=late, blocks=SMALL)
+
+
+@pytest.mark.parametrize("code", [to_states, to_numbers, to_mixed])
+def test_the_coding_is_polled_for_each_column(code: Any) -> None:
+    raw, polls = read_raw(pl.DataFrame({"a": [0, 1, 1], "b": [1, 0, 1], "c": [1, 2, 3]})), iter(range(2))
+    with pytest.raises(StopIteration):
+        code(raw, Coding(), "t.csv", polls.__next__)
 
 
 def test_the_run_is_polled_before_columns_of_longer_cells_and_the_data_check(tmp_path: Path) -> None:

@@ -94,9 +94,10 @@ def main(
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
-_KINDS = {"int": "whole number", "float": "number"}
-_NO_NUMBER = re.compile(r"is not a valid (int|float)(eger)?( range)?")
 """The usage error of click, which typer does not export."""
+_NO_NUMBER = re.compile(r"is not a valid (int|float)(eger)?( range)?")
+_KINDS = {"int": "whole number", "float": "number"}
+"""Words of a usage error for the types of numbers, and ours."""
 
 
 def app(names: Iterable[str] = COMMANDS) -> typer.Typer:

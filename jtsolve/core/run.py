@@ -234,9 +234,9 @@ class _Screen:
         """
         # None, too, while another thread is loading the module.
         compiling_now = getattr(sys.modules.get("jtsolve.core.compiling"), "compiling_now", None)
-        if compiling_now is None or (until := compiling_now()) is None:
+        if compiling_now is None or (how_often := compiling_now()) is None:
             return self.progress
-        return replace(self.progress, note=f"{COMPILING} {until}", done=None)
+        return replace(self.progress, note=f"{COMPILING} {how_often}", done=None)
 
 
 class Run:

@@ -35,7 +35,7 @@ from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, code_ty
 from jtsolve.tables.values import ColumnStates, are_of, gap_label, kind_of_texts, number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,28 +57,32 @@ _OF_NUMBERS = ("em", "drop-rows", "drop-columns")
 """Treatments of gaps in real numbers."""
 
 
-def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
+def to_states(raw: RawTable, coding: Coding, source: str, poll: Callable[[], object]) -> DataTable:
     """Returns a table of states.
 
     Args:
         raw: the columns as read.
         coding: options of states and missing values.
         source: the file, for errors.
+        poll: called for every column; may raise to end the coding.
 
     Raises:
         InputError: a column is continuous, has too many states, or has missing or undeclared values.
     """
     if coding.real:
         raise ChoiceError(f"{REAL(coding.real)} is for scores of mixed tables, such as cg; leave it out")
-    return _states(selected(raw, coding, source), coding, source)
+    return _states(selected(raw, coding, source), coding, source, poll)
 
 
-def _states(selection: Subtable, coding: Coding, source: str) -> DataTable:
+def _states(selection: Subtable, coding: Coding, source: str, poll: Callable[[], object]) -> DataTable:
     """Returns the table of states of selected columns, whose gaps are treated."""
     columns, remarks = selection.columns, selection.remarks
     require_states(columns, coding, source)
     cuts: dict[str, tuple[float, ...]] = {}
-    coded = [coded_column(column, coding, source, cuts, selection) for column in columns]
+    coded = []
+    for column in columns:
+        poll()
+        coded.append(coded_column(column, coding, source, cuts, selection))
     names = tuple(column.name for column in columns)
     states = tuple(one.labels for one, _ in coded)
     kind = code_type(max(map(len, states)))
@@ -133,13 +137,14 @@ def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) ->
         )
 
 
-def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
+def to_numbers(raw: RawTable, coding: Coding, source: str, poll: Callable[[], object]) -> ContinuousTable:
     """Returns a table of real numbers.
 
     Args:
         raw: the columns as read.
         coding: options of missing values.
         source: the file, for errors.
+        poll: see `to_states`.
 
     Raises:
         InputError: a value is missing or not a number.
@@ -156,14 +161,15 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
             f"real numbers do not support {' and '.join(refused)}; do without, or {READ_STATES}"
         )
     selection = selected(raw, coding, source, treatments=_OF_NUMBERS)
-    return _numbers(selection, source, READ_STATES)
+    return _numbers(selection, source, READ_STATES, poll)
 
 
-def _numbers(selection: Subtable, source: str, otherwise: str) -> ContinuousTable:
+def _numbers(selection: Subtable, source: str, otherwise: str, poll: Callable[[], object]) -> ContinuousTable:
     """Returns the table of the numbers of selected columns without gaps."""
     columns, remarks = selection.columns, selection.remarks
     values = []
     for column in columns:
+        poll()
         _require_numbers(column, source, f"leave it out with {DROP([column.name])}, or {otherwise}")
         numbers = column.numbers()[column.codes]
         missing = column.codes == GAP
@@ -175,7 +181,9 @@ def _numbers(selection: Subtable, source: str, otherwise: str) -> ContinuousTabl
         raise InputError(source, error.place, error.reason, error.remedy) from None
 
 
-def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTable:
+def to_mixed(
+    raw: RawTable, coding: Coding, source: str, poll: Callable[[], object]
+) -> DataTable | MixedTable:
     """Returns a table of states and of real numbers; one of states if no column is real.
 
     Columns of many different numbers are real, unless the coding cuts them or declares their states. Those in
@@ -185,6 +193,7 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
         raw: the columns as read.
         coding: options of states and missing values.
         source: the file, for errors.
+        poll: see `to_states`.
 
     Raises:
         InputError: a column declared real holds a word, a real one has gaps that would become states, or
@@ -197,8 +206,10 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
         for column in selection.columns
         if column.name in coding.real or (coding.discretise is None and is_quantity(column, coding))
     ]
+    quantities = {column.name for column in numbers}
     for column in selection.columns:
-        if column not in numbers:
+        poll()
+        if column.name not in quantities:
             _require_finite(column, coding, source)
     spiked = {column.name: spike for column in numbers if (spike := _spike(column, selection, coding))}
     real = [column.name for column in numbers if column.name not in spiked]
@@ -230,13 +241,13 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
     if spiked:
         selection.remarks["spiked"] = spiked
     if not real:
-        return _states(without_gaps(selection, coding, source, TREATMENTS[1:]), coding, source)
+        return _states(without_gaps(selection, coding, source, TREATMENTS[1:]), coding, source, poll)
     parts = [
         replace(selection, columns=[c for c in selection.columns if (c.name in real) == of_real])
         for of_real in (False, True)
     ]
-    states = _states(parts[0], coding, source) if parts[0].columns else None
-    values = _numbers(parts[1], source, f"declare its states with {STATES}")
+    states = _states(parts[0], coding, source, poll) if parts[0].columns else None
+    values = _numbers(parts[1], source, f"declare its states with {STATES}", poll)
     remarks = {**(values if states is None else states).provenance, "real": real}
     names = tuple(column.name for column in selection.columns)
     return MixedTable(names, states, values, MappingProxyType(remarks))

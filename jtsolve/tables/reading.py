@@ -168,7 +168,7 @@ def read_checked(
     findings = examine(raw, coding, name, size=size, discrete=discrete, kinds=kinds, poll=intake.poll)
     report_findings(findings, name, run, strict=strict)
     intake.require(rows)
-    table: Table = _CODED[cells](raw, coding, name)
+    table: Table = _CODED[cells](raw, coding, name, intake.poll)
     if cells == "mixed" and run is not None and (decisions := _decisions(table.provenance)):
         run.say(decisions)
     return _described(table, source, dialect, findings)
@@ -191,7 +191,7 @@ def read_covariance(
     return _described(to_covariance(raw, coding, rows, name, labels_of_rows(data)), source, dialect)
 
 
-_CODED: dict[Cells, Callable[[RawTable, Coding, str], Table]] = {
+_CODED: dict[Cells, Callable[[RawTable, Coding, str, Callable[[], object]], Table]] = {
     "states": to_states,
     "numbers": to_numbers,
     "mixed": to_mixed,
