@@ -226,6 +226,13 @@ BENCHMARKS = (
         "score_speed.py --large {output}/large --rows 20000 --output {output}/score_large",
     ),
     Benchmark(
+        "objects",
+        "reading columns of Python objects, beside pandas.factorize",
+        2,
+        "objects.py --output {output}/objects",
+        "objects.py --rows 20000 --output {output}/objects",
+    ),
+    Benchmark(
         "lem_curve",
         "test log-likelihood over the number of rows: Figure 2 of the paper on LEM",
         30,
