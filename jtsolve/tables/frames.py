@@ -278,7 +278,7 @@ def _held(name: str, column: Any) -> pl.Series | tuple[list[Any], NDArray[np.int
         remedy = "give a list with a value for every row; or pandas.DataFrame(data)"
         raise InputError(FRAME, f"column '{name}'", reason, remedy)
     if is_pandas(column):
-        cells = column.to_numpy(copy=True)
+        cells = np.ascontiguousarray(column.to_numpy())
     else:
         is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
         values = column.tolist() if is_plain else list(column)
@@ -298,15 +298,15 @@ def _factorized(cells: NDArray[Any], *, by_pandas: bool) -> tuple[NDArray[np.int
     """Returns a code for each object and the distinct objects; numbers are equal, but none is a boolean.
 
     Args:
-        cells: the objects, contiguous; booleans among them are replaced.
+        cells: the objects, contiguous.
         by_pandas: whether pandas makes the codes, which is faster.
     """
     addresses = np.ctypeslib.as_array((ctypes.c_size_t * cells.size).from_address(cells.ctypes.data))
-    marks = {object(): value for value in (True, False)}
+    marks: dict[Any, bool] = {object(): value for value in (True, False)}
     for mark, value in marks.items():  # there is one object of each, and one of numpy
         found = (addresses == id(value)) | (addresses == id(np.bool_(value)))
         if found.any():
-            cells[found] = mark
+            cells = np.where(found, mark, cells)
     if by_pandas:
         codes, distinct = sys.modules["pandas"].factorize(cells)
     else:
