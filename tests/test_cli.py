@@ -255,7 +255,7 @@ def test_a_limit_below_the_need_ends_with_4_and_names_the_need(command: Command,
     assert re.search(r"needs [\d.]+ GB", command.err)
     assert not output.exists()
     assert command("solve", path, "--memory-limit", "0.000001") == 4
-    assert re.search(r"needs [\d.]+ GB", command.err)
+    assert "this call needs" in command.err
 
 
 def test_running_out_of_memory_is_reported(

@@ -1,4 +1,4 @@
-"""The machine and this process: cores, memory, and a description for results."""
+"""The machine and this process: cores, memory and the limit on it, and a description for results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suspicious names and values: codes for a missing value, columns of counts, a row read as the header."""
+"""Suspicious names and values: codes for a missing value, counts, their margins, a row read as the header."""
 
 from __future__ import annotations
 
